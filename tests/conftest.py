@@ -1,0 +1,37 @@
+"""Servers that tests share: a real control plane and `trimtab up`, each started once a run, when first asked for."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from trimtab.testing.cluster import BinariesMissing, RealCluster
+from trimtab.testing.embedded import TrimtabServer
+from trimtab.testing.peer import ApiServer
+
+
+@pytest.fixture(scope="session")
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """A real kube-apiserver with its controllers; TRIMTAB_CLUSTER_REQUIRED=1 makes its absence fail, not skip."""
+    try:
+        cluster = RealCluster(tmp_path_factory.mktemp("kubernetes"))
+    except BinariesMissing as missing:
+        if os.environ.get("TRIMTAB_CLUSTER_REQUIRED"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def trimtab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabServer]:
+    """`trimtab up` on an empty data directory."""
+    with TrimtabServer(tmp_path_factory.mktemp("trimtab")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["kubernetes", "trimtab"])
+def api_server(request: pytest.FixtureRequest) -> ApiServer:
+    """Each of the two in turn, for what must hold on both."""
+    server: ApiServer = request.getfixturevalue("real_cluster" if request.param == "kubernetes" else "trimtab_server")
+    return server
