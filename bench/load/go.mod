@@ -1,0 +1,3 @@
+module trimtab.dev/bench/load
+
+go 1.22
