@@ -1,0 +1,274 @@
+"""Who is asking: a client certificate, a bearer token, or nobody.
+
+Flow: `known` answers from memory (a certificate, a static token, a token verified before, nobody); `authenticate` also
+verifies service-account tokens, which needs reads. A credential that is wrong is a 401, never an anonymous request.
+
+Guarantees
+  - A token's answer is kept until the token expires, or until `changed` names an object that it depends on.
+  - Tokens are kept as digests only, and compared in constant time.
+
+Assumptions: TLS has verified the peer's certificate against our CA, for use by clients. `changed` is called for every
+write or deletion of service accounts, secrets, pods and nodes, before or when readers see it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from trimtab.model.errors import unauthorized
+from trimtab.server.auth.tokens import LEEWAY, Bound, InvalidTokenError, ServiceAccountClaims, TokenKey
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+MAX_TOKEN = 16_384
+MAX_CACHED = 10_000
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who a request is from, as RBAC and admission see it."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+    def user_info(self) -> dict[str, Any]:
+        """As `UserInfo` of authentication.k8s.io/v1: empty fields are left out."""
+        info: dict[str, Any] = {"username": self.name}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.groups:
+            info["groups"] = list(self.groups)
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return info
+
+
+ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
+
+
+class Reader(Protocol):
+    """Objects by store resource ("serviceaccounts", "pods", …); None when there is no such object."""
+
+    async def get(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+
+class _Known(NamedTuple):
+    user: User
+    until: float
+    depends: tuple[tuple[str, str, str], ...]
+
+
+class Authenticator:
+    """Turns credentials into a user. Hot: a known credential costs one digest and one look-up."""
+
+    def __init__(
+        self,
+        key: TokenKey,
+        reader: Reader,
+        *,
+        issuer: str,
+        audiences: tuple[str, ...],
+        static_tokens: Mapping[str, User] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._key = key
+        self._reader = reader
+        self._issuer = issuer
+        self._audiences = frozenset(audiences)
+        self._static = {_digest(token): _with_authenticated(user) for token, user in (static_tokens or {}).items()}
+        self._now = now
+        self._certificates: dict[bytes, tuple[User | None, float]] = {}
+        self._tokens: dict[bytes, _Known] = {}
+        self._dependents: dict[tuple[str, str, str], set[bytes]] = {}
+        self._epoch = 0
+
+    async def authenticate(self, authorization: str | bytes | None, peer_certificate: bytes | None = None) -> User:
+        """The user behind a request. `peer_certificate` is DER. Raises StatusError 401 for a wrong credential."""
+        user = self.known(authorization, peer_certificate)
+        if user is not None:
+            return user
+        token = _bearer(authorization)
+        if token is None:
+            raise unauthorized()
+        return await self.authenticate_token(token)
+
+    def known(self, authorization: str | bytes | None, peer_certificate: bytes | None = None) -> User | None:
+        """The user, when no read is needed to tell; else None, and `authenticate` must be asked."""
+        if peer_certificate is not None:
+            user = self._by_certificate(peer_certificate)
+            if user is not None:
+                return user
+        if authorization is None:
+            return ANONYMOUS
+        token = _bearer(authorization)
+        if token is None:
+            return ANONYMOUS
+        return self._by_known_token(_digest(token))
+
+    async def authenticate_token(self, token: str, audiences: frozenset[str] | None = None) -> User:
+        """The user that a token stands for. `audiences` are those acceptable to the asker; the server's if None."""
+        if len(token) > MAX_TOKEN:
+            raise unauthorized()
+        digest = _digest(token)
+        user = self._by_known_token(digest) if audiences is None else self._by_static_token(digest)
+        if user is not None:
+            return user
+        epoch = self._epoch
+        try:
+            claims = self._key.verify(token)
+            claims.check(self._issuer, self._audiences if audiences is None else audiences, self._now())
+            await self._check_objects(claims)
+        except InvalidTokenError:
+            raise unauthorized() from None
+        user = service_account_user(claims)
+        # While we read, something may have been deleted: then the answer is right for now, and not kept.
+        if audiences is None and epoch == self._epoch:
+            self._remember(digest, user, claims)
+        return user
+
+    def changed(self, resource: str, namespace: str, name: str) -> None:
+        """An object was written or deleted: forget the tokens that depend on it."""
+        self._epoch += 1
+        for digest in self._dependents.pop((resource, namespace, name), ()):
+            self._forget(digest)
+
+    def _by_certificate(self, der: bytes) -> User | None:
+        digest = hashlib.sha256(der).digest()
+        found = self._certificates.get(digest)
+        if found is None:
+            found = _parse_certificate(der)
+            if len(self._certificates) >= MAX_CACHED:
+                self._certificates.clear()
+            self._certificates[digest] = found
+        user, until = found
+        if self._now() > until:  # a connection may outlive the certificate that opened it
+            raise unauthorized()
+        return user
+
+    def _by_known_token(self, digest: bytes) -> User | None:
+        known = self._tokens.get(digest)
+        if known is not None:
+            if self._now() <= known.until:
+                return known.user
+            self._forget(digest)
+        return self._by_static_token(digest)
+
+    def _by_static_token(self, digest: bytes) -> User | None:
+        match = None
+        for candidate, user in self._static.items():
+            if hmac.compare_digest(candidate, digest):
+                match = user
+        return match
+
+    async def _check_objects(self, claims: ServiceAccountClaims) -> None:
+        now = self._now()
+        account = await self._reader.get("serviceaccounts", claims.namespace, claims.name)
+        _check_alive(account, claims.uid, now)
+        for bound in claims.bound:
+            _check_alive(await self._reader.get(bound.resource, bound.namespace, bound.name), bound.uid, now)
+
+    def _remember(self, digest: bytes, user: User, claims: ServiceAccountClaims) -> None:
+        if len(self._tokens) >= MAX_CACHED:
+            self._tokens.clear()
+            self._dependents.clear()
+        account = Bound("serviceaccounts", claims.namespace, claims.name, claims.uid)
+        depends = tuple((b.resource, b.namespace, b.name) for b in (account, *claims.bound))
+        self._tokens[digest] = _Known(user, claims.expires + LEEWAY, depends)
+        for key in depends:
+            self._dependents.setdefault(key, set()).add(digest)
+
+    def _forget(self, digest: bytes) -> None:
+        known = self._tokens.pop(digest, None)
+        if known is None:
+            return
+        for key in known.depends:
+            dependents = self._dependents.get(key)
+            if dependents is not None:
+                dependents.discard(digest)
+                if not dependents:
+                    del self._dependents[key]
+
+
+def service_account_user(claims: ServiceAccountClaims) -> User:
+    """The user that a service account's token stands for."""
+    extra: dict[str, tuple[str, ...]] = {}
+    if claims.jti:
+        extra[CREDENTIAL_ID] = (f"JTI={claims.jti}",)
+    for kind, reference in (("pod", claims.pod), ("node", claims.node)):
+        if reference is not None:
+            extra[f"authentication.kubernetes.io/{kind}-name"] = (reference.name,)
+            if reference.uid:
+                extra[f"authentication.kubernetes.io/{kind}-uid"] = (reference.uid,)
+    return User(
+        service_account_name(claims.namespace, claims.name),
+        claims.uid,
+        ("system:serviceaccounts", f"system:serviceaccounts:{claims.namespace}", AUTHENTICATED),
+        extra,
+    )
+
+
+def service_account_name(namespace: str, name: str) -> str:
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _with_authenticated(user: User) -> User:
+    if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
+        return user
+    return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _bearer(authorization: str | bytes | None) -> str | None:
+    """The token of an Authorization header; None when the header is of another scheme, as if there were none."""
+    if authorization is None:
+        return None
+    text = authorization.decode("latin-1") if isinstance(authorization, bytes) else authorization
+    scheme, _, token = text.strip().partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        return None
+    return token.partition(" ")[0] or None
+
+
+def _check_alive(found: Mapping[str, Any] | None, uid: str, now: float) -> None:
+    """An object that a token depends on must be the same one, and not be deleted for longer than clocks may differ."""
+    if found is None:
+        raise InvalidTokenError("the object is gone")
+    metadata = found.get("metadata") or {}
+    if metadata.get("uid") != uid:
+        raise InvalidTokenError("the object is another one")
+    deleted = metadata.get("deletionTimestamp")
+    if deleted and msgspec.convert(deleted, type=datetime.datetime).timestamp() < now - LEEWAY:
+        raise InvalidTokenError("the object is being deleted")
+
+
+def _parse_certificate(der: bytes) -> tuple[User | None, float]:
+    """The user that a certificate names (none without a CN) and the end of its validity."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        until = certificate.not_valid_after_utc.timestamp()
+    except ValueError:
+        raise unauthorized() from None
+    if not names or not names[-1].value:
+        return None, until
+    groups = tuple(str(attribute.value) for attribute in organizations)
+    extra = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
+    return _with_authenticated(User(str(names[-1].value), groups=groups, extra=extra)), until
