@@ -1,0 +1,42 @@
+"""How a patch fails: the three answers of kube-apiserver, and Go's way to print the values that its messages hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.model.errors import StatusError
+
+
+def rejected() -> StatusError:
+    """422 for a patch that cannot be applied. The real server hides the cause behind this sentence; so do we."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def unclassified(message: str) -> StatusError:
+    """500 without a reason: what a plain Go error becomes."""
+    return StatusError(500, "", message)
+
+
+def printed(value: Any) -> str:
+    """A JSON value as Go's `%v` prints it: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{printed(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(printed, value))}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of JSON values by type and value: unlike in Python, true is not 1 and 1 is not 1.0."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
