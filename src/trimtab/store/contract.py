@@ -1,13 +1,14 @@
 """The store's contract: a revisioned map with a log.
 
-Flow: `commit` gives each write the next revision and returns once it is durable; `watch` hands out the same writes in the
-same order, to everyone, exactly once.
+Flow: `commit` gives each write the next revision and returns once it is durable; `watch` hands out the same writes in
+the same order, to everyone, exactly once.
 
 Guarantees
   - Revisions are integers that only grow, one sequence for the whole store, also across restarts.
   - A write is atomic: all of it or none of it is there after a crash; an acknowledged one always is.
   - `get` and `list` see every acknowledged write. `list` is of one revision.
   - A watch that starts at `since` yields every change after it, in order, with no gap, or raises `Gone`.
+  - No read shows a revision newer than `revision`: a list and a watch from its revision miss nothing, repeat nothing.
 
 Assumptions: one process owns the store. Values are opaque bytes, at most 1.5 MiB.
 
@@ -17,7 +18,7 @@ Caveats: the log is a window. A revision below `compacted` can neither be listed
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -78,9 +79,10 @@ class Batch(NamedTuple):
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A change asked for. The committed value is `head + str(revision) + tail`, so that an object contains its revision.
+    """A change asked for. The committed value is `head + str(revision) + tail`, so that an object has its revision.
 
-    `expect` is the compare-and-swap: ABSENT, the revision that the key must be at, or None for no condition.
+    `expect` is the compare-and-swap: ABSENT, the revision that the key must be at, or None for no condition. A DELETE
+    of a key that is not there is always a `Conflict`.
     """
 
     key: Key
@@ -127,7 +129,7 @@ class StoreError(Exception):
     """The store cannot do what was asked."""
 
 
-class Conflict(StoreError):
+class Conflict(StoreError):  # noqa: N818
     """The compare-and-swap failed; `current` is what is there (None: nothing)."""
 
     def __init__(self, key: Key, current: Entry | None) -> None:
@@ -136,7 +138,7 @@ class Conflict(StoreError):
         self.current = current
 
 
-class Gone(StoreError):
+class Gone(StoreError):  # noqa: N818
     """The revision was compacted away, or the watcher fell too far behind. `oldest` is the first that can be had."""
 
     def __init__(self, revision: Revision, oldest: Revision) -> None:
@@ -145,12 +147,35 @@ class Gone(StoreError):
         self.oldest = oldest
 
 
-class TooLarge(StoreError):
+class TooLarge(StoreError):  # noqa: N818
     """The value is over MAX_VALUE."""
 
 
-class Unusable(StoreError):
+class NotYet(StoreError):  # noqa: N818
+    """A list was asked for at a revision that is still to come; `current` is the newest."""
+
+    def __init__(self, revision: Revision, current: Revision) -> None:
+        super().__init__(f"revision {revision} is still to come; the newest is {current}")
+        self.revision = revision
+        self.current = current
+
+
+class Unavailable(StoreError):  # noqa: N818
+    """The disk failed or is full, or the store is closed: nothing of what was asked was done. It may work later."""
+
+
+class Unusable(StoreError):  # noqa: N818
     """The file is not a store of ours, is damaged, is of a newer version, or is in use. The message says what to do."""
+
+
+class Watch(Protocol):
+    """A watch under way: an iterator. `aclose` frees what it holds and ends it, as closing the store does."""
+
+    def __aiter__(self) -> AsyncIterator[Batch]: ...
+
+    async def __anext__(self) -> Batch: ...
+
+    async def aclose(self) -> None: ...
 
 
 class Store(Protocol):
@@ -168,11 +193,11 @@ class Store(Protocol):
 
     async def commit(self, write: Write) -> Entry: ...
 
-    def watch(self, query: Query, since: Revision, *, heartbeat: float = 60.0) -> AsyncIterator[Batch]: ...
+    def watch(self, query: Query, since: Revision, *, heartbeat: float = 60.0) -> Watch: ...
 
     async def count(self, resource: str) -> int: ...
 
-    async def expired(self, now: float, limit: int = 100) -> list[Entry]: ...
+    async def expired(self, now: float, limit: int = 100) -> Sequence[Entry]: ...
 
     async def compact(self, before: Revision) -> None: ...
 

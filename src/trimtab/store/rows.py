@@ -1,0 +1,105 @@
+"""The shape of the database, and how its rows become entries.
+
+`log` holds every value once, under its revision. `latest` points into it for the keys that exist. A deletion takes the
+key out of `latest` and leaves its row in the log. `log.previous` is the revision that a row superseded (0: none), which
+is what snapshots, `Change.before` and compaction go by; it never names a deletion.
+
+To change the shape, add a step to LADDER; never edit one that was released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from trimtab.store.contract import Entry, Key
+
+APPLICATION_ID = 0x54726D54  # "TrmT"
+
+LADDER: tuple[str, ...] = (
+    # `value` comes last: reading the other columns of a long row does not touch its overflow pages.
+    """
+    CREATE TABLE log(
+        revision  INTEGER PRIMARY KEY,
+        resource  TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        name      TEXT NOT NULL,
+        deleted   INTEGER NOT NULL,
+        previous  INTEGER NOT NULL,
+        schema    TEXT NOT NULL,
+        labels    BLOB,
+        fields    BLOB,
+        value     BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE latest(
+        resource  TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        name      TEXT NOT NULL,
+        revision  INTEGER NOT NULL,
+        expires   REAL,
+        PRIMARY KEY (resource, namespace, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX latest_by_expiry ON latest(expires) WHERE expires IS NOT NULL;
+    CREATE TABLE horizon(compacted INTEGER NOT NULL) STRICT;
+    INSERT INTO horizon VALUES (0);
+    """,
+)
+"""Step n takes a database of version n to n + 1; version 0 is an empty file."""
+
+ENTRY = "log.resource, log.namespace, log.name, log.revision, log.schema, log.labels, log.fields, log.value"
+"""The columns that `entry` takes."""
+
+
+def entry(row: tuple[Any, ...]) -> Entry:
+    resource, namespace, name, revision, schema, labels, fields, value = row
+    return Entry(
+        key=Key(resource, namespace, name),
+        revision=revision,
+        value=value,
+        labels=EMPTY if labels is None else JsonMapping(labels),
+        fields=EMPTY if fields is None else JsonMapping(fields),
+        schema=schema,
+    )
+
+
+def packed(values: Mapping[str, str]) -> bytes | None:
+    """Labels or fields as they are stored."""
+    return orjson.dumps(dict(values)) if values else None
+
+
+class JsonMapping(Mapping[str, str]):
+    """A mapping that is decoded when it is first looked at: most entries of a list never are."""
+
+    __slots__ = ("_raw", "_values")
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._values: dict[str, str] | None = None
+
+    def _decoded(self) -> dict[str, str]:
+        if self._values is None:
+            self._values = orjson.loads(self._raw)
+        return self._values
+
+    def __getitem__(self, name: str) -> str:
+        return self._decoded()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._decoded())
+
+    def __len__(self) -> int:
+        return len(self._decoded())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._decoded().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._decoded()
+
+    def __repr__(self) -> str:
+        return repr(self._decoded())
+
+
+EMPTY: Mapping[str, str] = {}
