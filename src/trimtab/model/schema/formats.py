@@ -1,0 +1,209 @@
+"""The string formats that Kubernetes checks in custom resources; any other `format` is a remark.
+
+Each check accepts what the Go parser behind it accepts, quirks included (leading zeros in IPv4, Scala durations).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import ipaddress
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import re2
+
+
+def check_of(name: str) -> Callable[[str], bool] | None:
+    """The check of a format as a schema spells it (`date-time` and `datetime` are one), or None."""
+    return _CHECKS.get(name.replace("-", ""))
+
+
+def _matches(pattern: str) -> Callable[[str], bool]:
+    compiled: list[Callable[[str], object]] = []
+
+    def check(text: str) -> bool:
+        if not compiled:
+            compiled.append(re2.compile(pattern).search)
+        return compiled[0](text) is not None
+
+    return check
+
+
+_date_form = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_time_form = re.compile(r"(\d\d):(\d\d):(\d\d)(?:.\d+)?(?:z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _date(text: str) -> bool:
+    if not _date_form.fullmatch(text):
+        return False
+    if text.startswith("0000"):
+        text = "2000" + text[4:]  # Go knows a year 0, which is a leap year
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _date_time(text: str) -> bool:
+    day, _, rest = text.lower().partition("t")
+    time = _time_form.fullmatch(rest.split("t")[0])
+    return time is not None and _date(day) and time[1] <= "23" and time[2] <= "59" and time[3] <= "59"
+
+
+_go_duration = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_scala_duration = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_exact_units = {"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"}
+_unit_prefixes = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+
+
+def _duration(text: str) -> bool:
+    if _go_duration.fullmatch(text):
+        return True
+    units = [unit.lower() for _, unit in _scala_duration.findall(text)]
+    return any(unit in _exact_units or unit.startswith(_unit_prefixes) for unit in units)
+
+
+def _ipv4(text: str) -> bool:
+    """Any address with a dot in it: Go's net.ParseIP knows IPv6 with an IPv4 tail too."""
+    return "." in text and (_dotted(text) or _ipv6(text))
+
+
+def _dotted(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) == 4 and all(p.isascii() and p.isdigit() and len(p) <= 9 and int(p) <= 255 for p in parts)
+
+
+def _ipv6(text: str) -> bool:
+    try:
+        return "%" not in text and ipaddress.IPv6Address(text) is not None
+    except ValueError:
+        return False
+
+
+def _cidr(text: str) -> bool:
+    address, slash, bits = text.partition("/")
+    if not (slash and bits.isascii() and bits.isdigit() and len(bits) <= 3):
+        return False
+    return int(bits) <= 32 if _dotted(address) else _ipv6(address) and int(bits) <= 128
+
+
+_mac = _matches(
+    r"^(?:[0-9a-fA-F]{2}(?:(?::[0-9a-fA-F]{2}){5}|(?::[0-9a-fA-F]{2}){7}|(?::[0-9a-fA-F]{2}){19}|"
+    r"(?:-[0-9a-fA-F]{2}){5}|(?:-[0-9a-fA-F]{2}){7}|(?:-[0-9a-fA-F]{2}){19})|"
+    r"[0-9a-fA-F]{4}(?:(?:\.[0-9a-fA-F]{4}){2}|(?:\.[0-9a-fA-F]{4}){3}|(?:\.[0-9a-fA-F]{4}){9}))$"
+)
+
+
+def _uri(text: str) -> bool:
+    """What Go's url.ParseRequestURI takes: an absolute URI, or an absolute path."""
+    if not text or any(c < "!" or c == "\x7f" for c in text.split("?")[0] if c != " ") or "\x7f" in text:
+        return False
+    if any(c < " " for c in text):
+        return False
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    if re.search(r"%(?![0-9a-fA-F]{2})", parts.path + parts.netloc):
+        return False
+    return text.startswith("/") or text == "*" or (bool(parts.scheme) and text[len(parts.scheme) + 1 :] != "")
+
+
+_address = re.compile(r"""[^\s@<>()\[\],;:\\"]+@(?:[^\s@<>()\[\],;:\\"]+|\[[^\]\s]+\])""")
+
+
+def _email(text: str) -> bool:
+    """An address of RFC 5322, with or without a display name."""
+    text = text.strip(" \t")
+    if text.endswith(">"):
+        _, bracket, text = text[:-1].rpartition("<")
+        if not bracket:
+            return False
+    local, _, domain = text.rpartition("@")
+    dots_fine = all(part and ".." not in part and part.strip(".") == part for part in (local, domain))
+    return dots_fine and (_address.fullmatch(text) is not None or _quoted_local(local, domain))
+
+
+def _quoted_local(local: str, domain: str) -> bool:
+    return len(local) > 2 and local[0] == local[-1] == '"' and _address.fullmatch(f"x@{domain}") is not None
+
+
+_hostname_form = _matches(
+    r"^(?:[a-zA-Z0-9\p{S}\p{L}](?:-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?|"
+    r"(?:[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?\.)+[a-zA-Z\p{L}]{2,63})$"
+)
+
+
+def _hostname(text: str) -> bool:
+    octets = text.encode("utf-8", "replace")
+    return len(octets) <= 255 and all(len(label) <= 63 for label in octets.split(b".")) and _hostname_form(text)
+
+
+def _isbn10(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    if not re.fullmatch(r"[0-9]{9}[0-9X]", digits):
+        return False
+    return sum(weight * (10 if d == "X" else int(d)) for weight, d in enumerate(digits, 1)) % 11 == 0
+
+
+def _isbn13(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    if not re.fullmatch(r"[0-9]{13}", digits):
+        return False
+    return sum((1, 3)[i % 2] * int(d) for i, d in enumerate(digits)) % 10 == 0
+
+
+_card_form = _matches(
+    r"^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|"
+    r"3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})$"
+)
+
+
+def _credit_card(text: str) -> bool:
+    digits = re.sub(r"[^0-9]+", "", text)
+    if not _card_form(digits):
+        return False
+    doubled = [int(d) * (1 + i % 2) for i, d in enumerate(reversed(digits))]
+    return sum(d // 10 + d % 10 for d in doubled) % 10 == 0
+
+
+def _byte(text: str) -> bool:
+    try:
+        return len(base64.b64decode(text, validate=True)) > 0
+    except (binascii.Error, ValueError):
+        return False
+
+
+_octet = "(?:0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])"
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "bsonobjectid": _matches("^[0-9a-fA-F]{24}$"),
+    "uri": _uri,
+    "email": _email,
+    "hostname": _hostname,
+    "ipv4": _ipv4,
+    "ipv6": _ipv6,
+    "cidr": _cidr,
+    "mac": _mac,
+    "uuid": _matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
+    "uuid3": _matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
+    "uuid4": _matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
+    "uuid5": _matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
+    "isbn": lambda text: _isbn10(text) or _isbn13(text),
+    "isbn10": _isbn10,
+    "isbn13": _isbn13,
+    "creditcard": _credit_card,
+    "ssn": _matches("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"),
+    "hexcolor": _matches("^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
+    "rgbcolor": _matches(rf"^rgb\(\s*{_octet}\s*,\s*{_octet}\s*,\s*{_octet}\s*\)$"),
+    "byte": _byte,
+    "password": lambda text: True,
+    "date": _date,
+    "duration": _duration,
+    "datetime": _date_time,
+}
