@@ -19,7 +19,7 @@ def test_a_new_condition_is_added_with_the_time() -> None:
 
 
 def test_the_transition_time_stays_while_the_status_does() -> None:
-    before = set_condition([], "Ready", True, "AllGood", now=MORNING, observed_generation=1)
+    before = set_condition((), "Ready", True, "AllGood", now=MORNING, observed_generation=1)
     (after,) = set_condition(before, "Ready", "True", "StillGood", now=EVENING, observed_generation=2)
     assert (after.last_transition_time, after.reason, after.observed_generation) == (
         "2026-01-01T08:00:00Z",
@@ -29,18 +29,18 @@ def test_the_transition_time_stays_while_the_status_does() -> None:
 
 
 def test_the_transition_time_moves_with_the_status() -> None:
-    before = set_condition([], "Ready", True, "AllGood", now=MORNING)
+    before = set_condition((), "Ready", True, "AllGood", now=MORNING)
     (after,) = set_condition(before, "Ready", False, "Broken", now=EVENING)
     assert after.last_transition_time == "2026-01-01T20:00:00Z"
 
 
-def test_setting_what_is_so_gives_back_the_same_list() -> None:
-    before = set_condition([], "Ready", True, "AllGood", now=MORNING)
+def test_setting_what_is_so_gives_back_the_same_tuple() -> None:
+    before = set_condition((), "Ready", True, "AllGood", now=MORNING)
     assert set_condition(before, "Ready", True, "AllGood", now=EVENING) is before
 
 
 def test_other_conditions_keep_their_place() -> None:
-    conditions = set_condition([], "A", True, "X", now=MORNING)
+    conditions = set_condition((), "A", True, "X", now=MORNING)
     conditions = set_condition(conditions, "B", True, "X", now=MORNING)
     conditions = set_condition(conditions, "A", "Unknown", "Y", now=EVENING)
     assert [(c.type, c.status) for c in conditions] == [("A", "Unknown"), ("B", "True")]
@@ -49,7 +49,7 @@ def test_other_conditions_keep_their_place() -> None:
 
 
 def test_a_condition_that_is_not_there_is_neither_true_nor_false() -> None:
-    conditions = set_condition([], "A", True, "X", now=MORNING)
+    conditions = set_condition((), "A", True, "X", now=MORNING)
     assert is_true(conditions, "A")
     assert not is_false(conditions, "A")
     assert not is_true(conditions, "B")

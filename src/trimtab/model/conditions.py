@@ -1,6 +1,6 @@
 """Conditions: what is true of an object, since when, and why (metav1.Condition).
 
-Lists of conditions are values: `set_condition` returns the new list, and the same list when nothing changed, so that a
+Conditions are values: `set_condition` returns the new tuple, and the same one when nothing changed, so that a
 controller can see by identity whether there is a status to write.
 """
 
@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from trimtab.model.clock import format_time
+from trimtab.model.markers import Keyed
 
 Truth = Literal["True", "False", "Unknown"]
 
@@ -41,8 +42,12 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     message: Annotated[str, Meta(max_length=32768, description="Why, in a sentence for people. May be empty.")]
 
 
+Conditions = Annotated[tuple[Condition, ...], Keyed("type"), Meta(description="What is true of this object, and why.")]
+"""The type of `status.conditions`, which is `Conditions | UnsetType = UNSET`."""
+
+
 def set_condition(
-    conditions: Sequence[Condition] | UnsetType,
+    conditions: tuple[Condition, ...] | UnsetType,
     kind: str,
     status: Truth | bool,
     reason: str,
@@ -50,10 +55,10 @@ def set_condition(
     *,
     now: datetime,
     observed_generation: int | UnsetType = UNSET,
-) -> Sequence[Condition]:
+) -> tuple[Condition, ...]:
     """`conditions` with this one. The transition time moves only when the status does."""
     truth: Truth = status if isinstance(status, str) else ("True" if status else "False")
-    current: Sequence[Condition] = () if isinstance(conditions, UnsetType) else conditions
+    current: tuple[Condition, ...] = () if isinstance(conditions, UnsetType) else conditions
     before = get_condition(current, kind)
     changed = before is None or before.status != truth
     condition = Condition(
@@ -67,14 +72,14 @@ def set_condition(
     if condition == before:
         return current
     if before is None:
-        return [*current, condition]
-    return [condition if c.type == kind else c for c in current]
+        return (*current, condition)
+    return tuple(condition if c.type == kind else c for c in current)
 
 
-def without_condition(conditions: Sequence[Condition], kind: str) -> Sequence[Condition]:
+def without_condition(conditions: tuple[Condition, ...], kind: str) -> tuple[Condition, ...]:
     if get_condition(conditions, kind) is None:
         return conditions
-    return [c for c in conditions if c.type != kind]
+    return tuple(c for c in conditions if c.type != kind)
 
 
 def get_condition(conditions: Sequence[Condition] | UnsetType, kind: str) -> Condition | None:

@@ -1,0 +1,156 @@
+"""Between typed objects and documents. A write says only what is meant: what is unset or has its default is not sent.
+
+An object that came from the API keeps its raw document, and what is written is laid over that: fields that the class
+does not know survive, also inside lists, whose items are found again by their keys or by their place.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from trimtab.model.clock import format_time
+from trimtab.model.duration import Duration
+from trimtab.model.fields import Field, fields_of
+from trimtab.model.markers import AlwaysEmit, Initial, Keyed
+from trimtab.model.quantity import Quantity
+from trimtab.model.resource import Resource, remember
+
+Document = dict[str, Any]
+T = TypeVar("T")
+R = TypeVar("R", bound=Resource)
+
+
+def to_document(obj: msgspec.Struct, raw: Mapping[str, Any] | None = None) -> Document:
+    """What to send for `obj`, laid over `raw`; a Resource is laid over its own."""
+    if raw is None and isinstance(obj, Resource):
+        raw = obj.raw
+    known = fields_of(type(obj))
+    if raw is None:
+        document: Document = {}
+    else:
+        names = {field.wire for field in known}
+        document = {name: value for name, value in raw.items() if name not in names}
+    for field in known:
+        before = raw.get(field.wire, UNSET) if raw is not None else UNSET
+        value = getattr(obj, field.name)
+        if value is UNSET or value is None:
+            continue
+        if before is UNSET and field.default is not UNSET and value == field.default and not field.marker(AlwaysEmit):
+            continue
+        document[field.wire] = _laid(value, before, field)
+    return document
+
+
+def plain(value: Any) -> Any:
+    """Any value of a typed object as JSON has it."""
+    return _laid(value, UNSET, None)
+
+
+def convert(document: Any, cls: type[T]) -> T:
+    """Read a document as `cls`. msgspec.ValidationError when it is of another shape; unknown fields are left aside."""
+    made = msgspec.convert(document, cls, dec_hook=_read)
+    if isinstance(made, Resource):
+        remember(made, document)
+    return made
+
+
+def patch_between(old: R, new: R) -> Document:
+    """The JSON merge patch (RFC 7386) that turns what the API has for `old` into `new`; empty when nothing changed.
+
+    Fields marked Initial are someone else's by now and are left out.
+    """
+    return merge_diff(to_document(_owned(old, old)), to_document(_owned(new, old), old.raw))
+
+
+def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
+    """The JSON merge patch from one document to another. Lists are replaced whole."""
+    patch: Document = {name: None for name in old if name not in new}
+    for name, value in new.items():
+        before = old.get(name, UNSET)
+        if before is not UNSET and before == value and isinstance(before, bool) is isinstance(value, bool):
+            continue
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := merge_diff(before, value):
+                patch[name] = inner
+        else:
+            patch[name] = value
+    return patch
+
+
+def _owned(obj: R, old: R) -> R:
+    """`obj` with the Initial fields as they are in `old`."""
+    changed: R = _with_initial(obj, old)
+    if changed is not obj and old.raw is not None:
+        remember(changed, old.raw)
+    return changed
+
+
+def _with_initial(obj: Any, old: Any) -> Any:
+    changes: dict[str, Any] = {}
+    for field in fields_of(obj.__class__):
+        ours, theirs = getattr(obj, field.name), getattr(old, field.name)
+        if field.marker(Initial):
+            if ours != theirs:
+                changes[field.name] = theirs
+        elif isinstance(ours, msgspec.Struct) and type(ours) is type(theirs):
+            inner = _with_initial(ours, theirs)
+            if inner is not ours:
+                changes[field.name] = inner
+    return msgspec.structs.replace(obj, **changes) if changes else obj
+
+
+def _laid(value: Any, before: Any, field: Field | None) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return to_document(value, before if isinstance(before, Mapping) else None)
+    if isinstance(value, Duration | Quantity):
+        return str(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, str | int | float) or value is None:
+        return value
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        olds = before if isinstance(before, Mapping) else {}
+        return {key: _laid(item, olds.get(key, UNSET), None) for key, item in value.items()}
+    if isinstance(value, AbstractSet):
+        return sorted(_laid(item, UNSET, None) for item in value)
+    if isinstance(value, Sequence):
+        return _laid_list(value, before, field)
+    raise TypeError(f"{type(value).__name__} cannot be written in a document")
+
+
+def _laid_list(value: Sequence[Any], before: Any, field: Field | None) -> list[Any]:
+    olds = before if isinstance(before, list) else []
+    keyed = field.marker(Keyed) if field else None
+    if keyed is None:
+        return [_laid(item, olds[i] if i < len(olds) else UNSET, None) for i, item in enumerate(value)]
+    by_key = {tuple(old.get(key) for key in keyed.keys): old for old in olds if isinstance(old, Mapping)}
+    laid = []
+    for item in value:
+        document = _laid(item, UNSET, None)
+        old = by_key.get(tuple(document.get(key) for key in keyed.keys))
+        laid.append(_laid(item, old, None) if old is not None else document)
+    return laid
+
+
+def _read(cls: type, value: Any) -> Any:
+    if cls is Duration:
+        if not isinstance(value, str):
+            raise ValueError("a duration is a string")
+        return Duration(value)
+    if cls is Quantity:
+        if not isinstance(value, str | int | float):
+            raise ValueError("a quantity is a string or a number")
+        return Quantity(str(value))
+    raise NotImplementedError(f"{cls.__name__} cannot be read from a document")

@@ -1,0 +1,166 @@
+"""The kinds that a program knows: from classes to `Kind`s, from documents to objects and back.
+
+A Scheme carries the suffix of our group names, so that a white label changes it in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from trimtab.model.document import convert, to_document
+from trimtab.model.fields import fields_of
+from trimtab.model.kind import Column, Kind
+from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.resource import Resource, definition_of
+from trimtab.model.schema import Schema
+
+SUFFIX = "trimtab.dev"
+
+Document = dict[str, Any]
+C = TypeVar("C", bound=type[Resource])
+
+
+class Untyped:
+    """An object of a kind that has no class. It is its document."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: Document) -> None:
+        self.raw = raw
+
+    @property
+    def api_version(self) -> str:
+        return str(self.raw.get("apiVersion", ""))
+
+    @property
+    def kind(self) -> str:
+        return str(self.raw.get("kind", ""))
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        return convert(self.raw.get("metadata") or {}, ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        return str((self.raw.get("metadata") or {}).get("name", ""))
+
+    @property
+    def namespace(self) -> str:
+        return str((self.raw.get("metadata") or {}).get("namespace", ""))
+
+    def __eq__(self, other: object) -> bool:
+        return self.raw == other.raw if isinstance(other, Untyped) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Untyped({self.api_version} {self.kind} {self.namespace}/{self.name})"
+
+
+class Scheme:
+    """Classes and kinds by the names that documents have."""
+
+    def __init__(self, suffix: str = SUFFIX) -> None:
+        self.suffix = suffix
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._classes: dict[tuple[str, str], type[Resource]] = {}
+        self._by_class: dict[type[Resource], Kind] = {}
+
+    def register(self, cls: C) -> C:
+        """Make a class known; also a decorator. A second class for the same kind is refused."""
+        kind = self._made(cls)
+        key = (kind.api_version, kind.kind)
+        if self._classes.get(key, cls) is not cls:
+            raise ValueError(f"{kind.kind} of {kind.api_version} is already {self._classes[key].__name__}")
+        self._classes[key] = cls
+        self._kinds[key] = kind
+        return cls
+
+    def add(self, kind: Kind) -> None:
+        """Make a kind without a class known."""
+        self._kinds[kind.api_version, kind.kind] = kind
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(self._kinds.values())
+
+    @property
+    def classes(self) -> tuple[type[Resource], ...]:
+        return tuple(self._classes.values())
+
+    def kind_of(self, cls: type[Resource]) -> Kind:
+        """The kind of a class, registered or not; always the same record."""
+        return self._by_class.get(cls) or self._made(cls)
+
+    def kind(self, api_version: str, kind: str) -> Kind | None:
+        return self._kinds.get((api_version, kind))
+
+    def class_of(self, api_version: str, kind: str) -> type[Resource] | None:
+        return self._classes.get((api_version, kind))
+
+    def group(self, name: str) -> str:
+        """The full name of a group: `discovery` is `discovery.trimtab.dev`; a name with a dot, and "", stay."""
+        return f"{name}.{self.suffix}" if name and "." not in name and name not in _FOREIGN else name
+
+    def decode(self, document: Mapping[str, Any] | bytes) -> Resource | Untyped:
+        """The typed object, or Untyped where no class is known. msgspec.ValidationError when it is of another shape."""
+        read: Document = msgspec.json.decode(document) if isinstance(document, bytes) else dict(document)
+        cls = self._classes.get((str(read.get("apiVersion", "")), str(read.get("kind", ""))))
+        return Untyped(read) if cls is None else convert(read, cls)
+
+    def document(self, obj: Resource | Untyped) -> Document:
+        """What to send for an object: apiVersion and kind, and of the rest only what is meant."""
+        if isinstance(obj, Untyped):
+            return obj.raw
+        kind = self.kind_of(type(obj))
+        return {"apiVersion": kind.api_version, "kind": kind.kind} | {
+            name: value for name, value in to_document(obj).items() if name not in ("apiVersion", "kind")
+        }
+
+    def encode(self, obj: Resource | Untyped) -> bytes:
+        return msgspec.json.encode(self.document(obj))
+
+    def _made(self, cls: type[Resource]) -> Kind:
+        found = self._by_class.get(cls)
+        if found is not None:
+            return found
+        definition = definition_of(cls)
+        kind = Kind(
+            group=self.group(definition.group),
+            version=definition.version,
+            kind=definition.kind,
+            plural=definition.plural,
+            singular=definition.singular,
+            short_names=definition.short,
+            categories=definition.categories,
+            namespaced=definition.namespaced,
+            schema=Schema(lambda: _structural(cls)),
+            columns=_with_age(definition.columns),
+            status=any(field.wire == "status" for field in fields_of(cls)),
+            scale=definition.scale,
+            selectable=definition.selectable,
+            deprecation=definition.deprecation,
+        )
+        self._by_class[cls] = kind
+        return kind
+
+
+def _structural(cls: type[Resource]) -> Document:
+    from trimtab.model.structural import structural  # only those who need the schema pay for it
+
+    return structural(cls)
+
+
+def _with_age(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Kinds that choose their columns still tell their age, last, as built-in kinds do."""
+    if not columns or any(column.path == _AGE.path for column in columns):
+        return columns
+    return (*columns, _AGE)
+
+
+_AGE = Column("Age", ".metadata.creationTimestamp", type="date")
+_FOREIGN = frozenset({"apps", "batch", "autoscaling", "policy", "extensions"})
+"""Groups of Kubernetes whose names have no dot."""
