@@ -17,18 +17,20 @@ import datetime
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from trimtab.model.errors import unauthorized
-from trimtab.server.auth.tokens import LEEWAY, Bound, InvalidTokenError, ServiceAccountClaims, TokenKey
+from trimtab.server.auth.tokens import INVALID, LEEWAY, Bound, InvalidTokenError, ServiceAccountClaims, TokenKey
 
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+INVALIDATED = "service account token has been invalidated"
 
 MAX_TOKEN = 16_384
 MAX_CACHED = 10_000
@@ -85,7 +87,7 @@ class Authenticator:
         self._key = key
         self._reader = reader
         self._issuer = issuer
-        self._audiences = frozenset(audiences)
+        self._audiences = audiences
         self._static = {_digest(token): _with_authenticated(user) for token, user in (static_tokens or {}).items()}
         self._now = now
         self._certificates: dict[bytes, tuple[User | None, float]] = {}
@@ -116,26 +118,34 @@ class Authenticator:
             return ANONYMOUS
         return self._by_known_token(_digest(token))
 
-    async def authenticate_token(self, token: str, audiences: frozenset[str] | None = None) -> User:
-        """The user that a token stands for. `audiences` are those acceptable to the asker; the server's if None."""
-        if len(token) > MAX_TOKEN:
-            raise unauthorized()
-        digest = _digest(token)
-        user = self._by_known_token(digest) if audiences is None else self._by_static_token(digest)
-        if user is not None:
-            return user
-        epoch = self._epoch
+    async def authenticate_token(self, token: str) -> User:
+        """The user that a token stands for. Raises StatusError 401, which says no more than that."""
         try:
-            claims = self._key.verify(token)
-            claims.check(self._issuer, self._audiences if audiences is None else audiences, self._now())
-            await self._check_objects(claims)
+            user, _ = await self.review_token(token)
         except InvalidTokenError:
             raise unauthorized() from None
+        return user
+
+    async def review_token(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, tuple[str, ...]]:
+        """The user that a token stands for, and for which of `audiences` (the server's if none are given).
+
+        Raises InvalidTokenError, whose message may be shown to who asked for the review."""
+        wanted = tuple(audiences) or self._audiences
+        if len(token) > MAX_TOKEN:
+            raise InvalidTokenError(INVALID)
+        digest = _digest(token)
+        user = self._by_known_token(digest) if wanted == self._audiences else self._by_static_token(digest)
+        if user is not None:
+            return user, self._static_audiences(wanted)
+        epoch = self._epoch
+        claims = self._key.verify(token)
+        claims.check(self._issuer, wanted, self._now())
+        await self._check_objects(claims)
         user = service_account_user(claims)
         # While we read, something may have been deleted: then the answer is right for now, and not kept.
-        if audiences is None and epoch == self._epoch:
+        if wanted == self._audiences and epoch == self._epoch:
             self._remember(digest, user, claims)
-        return user
+        return user, tuple(audience for audience in claims.audiences if audience in wanted)
 
     def changed(self, resource: str, namespace: str, name: str) -> None:
         """An object was written or deleted: forget the tokens that depend on it."""
@@ -171,12 +181,24 @@ class Authenticator:
                 match = user
         return match
 
+    def _static_audiences(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """Static tokens, and known ones, are for this server."""
+        shared = tuple(audience for audience in self._audiences if audience in wanted)
+        if not shared:
+            raise InvalidTokenError(INVALID)
+        return shared
+
     async def _check_objects(self, claims: ServiceAccountClaims) -> None:
         now = self._now()
         account = await self._reader.get("serviceaccounts", claims.namespace, claims.name)
+        if account is None:
+            raise InvalidTokenError(f'serviceaccounts "{claims.name}" not found')
         _check_alive(account, claims.uid, now)
         for bound in claims.bound:
-            _check_alive(await self._reader.get(bound.resource, bound.namespace, bound.name), bound.uid, now)
+            found = await self._reader.get(bound.resource, bound.namespace, bound.name)
+            if found is None:
+                raise InvalidTokenError(INVALIDATED)
+            _check_alive(found, bound.uid, now)
 
     def _remember(self, digest: bytes, user: User, claims: ServiceAccountClaims) -> None:
         if len(self._tokens) >= MAX_CACHED:
@@ -243,16 +265,14 @@ def _bearer(authorization: str | bytes | None) -> str | None:
     return token.partition(" ")[0] or None
 
 
-def _check_alive(found: Mapping[str, Any] | None, uid: str, now: float) -> None:
+def _check_alive(found: Mapping[str, Any], uid: str, now: float) -> None:
     """An object that a token depends on must be the same one, and not be deleted for longer than clocks may differ."""
-    if found is None:
-        raise InvalidTokenError("the object is gone")
     metadata = found.get("metadata") or {}
     if metadata.get("uid") != uid:
-        raise InvalidTokenError("the object is another one")
+        raise InvalidTokenError(INVALIDATED)
     deleted = metadata.get("deletionTimestamp")
     if deleted and msgspec.convert(deleted, type=datetime.datetime).timestamp() < now - LEEWAY:
-        raise InvalidTokenError("the object is being deleted")
+        raise InvalidTokenError(INVALIDATED)
 
 
 def _parse_certificate(der: bytes) -> tuple[User | None, float]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from trimtab.server.auth.wording import quoted_list
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -23,6 +25,9 @@ LEEWAY = 60.0
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 """The issuer, and so the only audience, unless the server is told another."""
+
+
+INVALID = "invalid bearer token"
 
 
 class InvalidTokenError(Exception):
@@ -118,13 +123,14 @@ class ServiceAccountClaims:
             return (Bound("nodes", "", claims.node.name, claims.node.uid),)
         return ()
 
-    def check(self, issuer: str, audiences: frozenset[str], now: float) -> None:
+    def check(self, issuer: str, audiences: tuple[str, ...], now: float) -> None:
         """Raises InvalidTokenError unless the token is from `issuer`, for one of `audiences`, and valid at `now`."""
         claims = self._claims
         if claims.iss != issuer:
-            raise InvalidTokenError("another issuer")
-        if audiences.isdisjoint(self.audiences):
-            raise InvalidTokenError("for another audience")
+            raise InvalidTokenError(INVALID)
+        if not set(self.audiences) & set(audiences):
+            ours, wanted = quoted_list(self.audiences), quoted_list(audiences)
+            raise InvalidTokenError(f"token audiences {ours} is invalid for the target audiences {wanted}")
         if not claims.exp or now - LEEWAY > claims.exp:
             raise InvalidTokenError("service account token has expired")
         if now + LEEWAY < claims.nbf:
@@ -132,7 +138,7 @@ class ServiceAccountClaims:
         if now + LEEWAY < claims.iat:
             raise InvalidTokenError("service account token is issued in the future")
         if not (self.namespace and self.name and self.uid):
-            raise InvalidTokenError("not the token of a service account")
+            raise InvalidTokenError(INVALID)
 
 
 class TokenKey:
@@ -163,26 +169,26 @@ class TokenKey:
 
         parts = token.split(".", 3)
         if len(parts) != 3 or not token.isascii():
-            raise InvalidTokenError("not a JSON Web Token")
+            raise InvalidTokenError(INVALID)
         _, public, key_id = self._keys()
         header, payload, signature = (_decode(part) for part in parts)
         # One algorithm and one key: what the header says can only be right or wrong, never a choice.
         try:
             said = msgspec.json.decode(header, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidTokenError("not a JSON Web Token") from None
+            raise InvalidTokenError(INVALID) from None
         if said.get("alg") != "ES256" or said.get("kid", key_id) != key_id or "crit" in said or len(signature) != 64:
-            raise InvalidTokenError("signed by another key")
+            raise InvalidTokenError(INVALID)
         r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
         try:
             signed = token.rpartition(".")[0].encode()
             public.verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
         except InvalidSignature:
-            raise InvalidTokenError("the signature is wrong") from None
+            raise InvalidTokenError("invalid signature") from None
         try:
             return ServiceAccountClaims(msgspec.json.decode(payload, type=_Claims))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise InvalidTokenError("not the token of a service account") from None
+            raise InvalidTokenError(INVALID) from None
 
     def jwks(self) -> dict[str, Any]:
         """The public key as a JSON Web Key Set (RFC 7517), for `/openid/v1/jwks`."""
@@ -249,4 +255,4 @@ def _decode(part: str) -> bytes:
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidTokenError("not a JSON Web Token") from None
+        raise InvalidTokenError(INVALID) from None
