@@ -1,0 +1,103 @@
+"""Makes a document what it is after Go has decoded it, the real server has set its defaults, and Go has encoded it:
+absent fields get their defaults, fields that Go leaves out when they are zero go, those that it always writes come.
+
+Compiled once for each definition, and only the parts of a document that have such fields are visited.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from trimtab.server.builtin.tables import DEFINITIONS, PREFIX, defaults
+
+Step = Callable[[Any], None]
+
+
+def completed(name: str) -> Step:
+    """The step that completes one object of a kind in place. Its metadata is not touched."""
+    return _root(name)
+
+
+@functools.cache
+def _root(name: str) -> Step:
+    return _compile(name, frozenset(("metadata", "apiVersion", "kind")))
+
+
+@functools.cache
+def _struct(name: str) -> Step:
+    return _compile(name, frozenset())
+
+
+def _compile(name: str, skipped: frozenset[str]) -> Step:
+    table = defaults().get(name, {})
+    always = [(field, value) for field, value in table.get("always", {}).items() if field not in skipped]
+    omits = tuple(table.get("omits", ()))
+    properties = DEFINITIONS[name].get("properties", {})
+    below = [
+        (field, step)
+        for field, part in properties.items()
+        if field not in skipped and (step := _child(part)) is not None
+    ]
+
+    def complete(value: Any) -> None:
+        if not isinstance(value, dict):
+            return
+        for field in omits:
+            if field in value and value[field] in ("", 0) and not isinstance(value[field], float):
+                del value[field]
+        for field, given in always:
+            if field not in value:
+                value[field] = given.copy() if isinstance(given, dict) else given
+        for field, step in below:
+            if field in value:
+                step(value[field])
+
+    return complete
+
+
+def _child(part: dict[str, Any]) -> Step | None:
+    """What to do with a field; None where nothing below it ever needs anything."""
+    if "$ref" in part:
+        name = part["$ref"].removeprefix(PREFIX)
+        return (lambda value: _struct(name)(value)) if name in _relevant() else None
+    for word, values in (("items", _items), ("additionalProperties", _values)):
+        if isinstance(part.get(word), dict) and (step := _child(part[word])) is not None:
+            return values(step)
+    return None
+
+
+def _items(step: Step) -> Step:
+    def each(value: Any) -> None:
+        if isinstance(value, list):
+            for item in value:
+                step(item)
+
+    return each
+
+
+def _values(step: Step) -> Step:
+    def each(value: Any) -> None:
+        if isinstance(value, dict):
+            for item in value.values():
+                step(item)
+
+    return each
+
+
+@functools.cache
+def _relevant() -> frozenset[str]:
+    """The definitions that have defaults, or lead to one that has."""
+    found = set(defaults())
+    users: dict[str, list[str]] = {}
+    for name in DEFINITIONS:
+        for other in DEFINITIONS.references(name):
+            users.setdefault(other, []).append(name)
+    pending = list(found)
+    while pending:
+        for user in users.get(pending.pop(), ()):
+            if user not in found:
+                found.add(user)
+                pending.append(user)
+    return frozenset(found)
