@@ -5,11 +5,12 @@ Every hook is pure: it sees documents and changes only the one it is given. I/O 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column, Kind
+from trimtab.model.metadata import dns_subdomain_name
 
 Document = dict[str, Any]
 
@@ -21,7 +22,12 @@ class Strategy:
     create_on_update = False  # PUT or apply of an absent object creates it (apply always may)
     has_generation = True
     native = False  # decoded into a Go struct by the real server: other messages for wrong types, null means absent
-    graceful = False  # DELETE honours a grace period
+    returns_deleted = False  # DELETE answers with the object, not with a Status
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    subresources: tuple[str, ...] = ()  # beside status and scale
+    name_check: Callable[..., Sequence[str]] = staticmethod(dns_subdomain_name)
+    selectable: Mapping[str, str] = {}  # fields of field selectors, beside name and namespace → as `fields` names them
+    finalizers_on_delete: tuple[str, ...] = ()  # added when a deletion begins
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -36,6 +42,16 @@ class Strategy:
 
     def from_storage(self, obj: Document) -> Document:
         return obj
+
+    def default(self, obj: Document) -> None:
+        """Defaults that depend on other fields; the schema's own were set before."""
+
+    def deleting(self, obj: Document) -> None:
+        """What changes in an object whose deletion has begun and must wait for finalizers."""
+
+    def held(self, obj: Document) -> bool:
+        """Whether something beside `metadata.finalizers` keeps a deleted object from going."""
+        return False
 
     def prepare(self, new: Document, old: Document | None, subresource: str) -> None:
         """Reset what this door may not write. `old` is None on create. Metadata was dealt with before."""

@@ -1,0 +1,31 @@
+"""`trimtab up`: the server, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from pathlib import Path
+
+from trimtab.server.serve import Settings, serve
+
+
+def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> int:
+    """Serve until SIGINT or SIGTERM. Returns the exit code."""
+    import uvloop
+
+    gc.freeze()  # what was imported stays: collections need not look at it again
+    return uvloop.run(_serve(Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)))
+
+
+async def _serve(settings: Settings) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with serve(settings) as running:
+        print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
+        await stop.wait()
+        print("stopping", file=sys.stderr, flush=True)
+    return 0

@@ -1,0 +1,104 @@
+"""Everything that has a say in a write, in order: webhooks that change it, then what may only refuse it.
+
+Policies (roles, bindings, webhook configurations) are followed by watch and kept ready, so that a request asks memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.auth.escalation import check_escalation
+from trimtab.server.auth.rbac import GROUP as RBAC
+from trimtab.server.registry import Served
+from trimtab.store.contract import Change, Entry, Gone, Op, Query
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+POLICIES = (
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+)
+CREDENTIALS = ("serviceaccounts", "secrets", "pods")
+
+
+class Admission:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._since: dict[str, int] = {}
+
+    def mutates(self, request: AdmissionRequest) -> bool:
+        return False
+
+    async def mutate(self, request: AdmissionRequest) -> dict[str, Any]:
+        assert request.object is not None  # noqa: S101
+        return request.object
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        """Raises when the write must not be."""
+        if request.kind.group == RBAC and request.object is not None:
+            check_escalation(
+                self._server.authorizer,
+                request.user,
+                request.kind.plural,
+                request.object,
+                request.old,
+                namespace=request.namespace,
+                name=request.name if request.operation is Operation.UPDATE else "",
+            )
+
+    async def load(self) -> None:
+        for served in self._followed():
+            page = await self._server.store.list(Query(resource=served.strategy.storage))
+            self._since[served.kind.resource] = page.revision
+            for entry in page.entries:
+                self._observe(served, entry)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for served in self._followed():
+                tasks.create_task(self._follow(served))
+            for resource in CREDENTIALS:
+                tasks.create_task(self._follow_credentials(resource))
+
+    def _followed(self) -> list[Served]:
+        found = (self._server.registry.of_resource(group, plural) for group, plural in POLICIES)
+        return [served for served in found if served is not None]
+
+    async def _follow(self, served: Served) -> None:
+        query = Query(resource=served.strategy.storage)
+        while True:
+            try:
+                async for batch in self._server.store.watch(query, self._since[served.kind.resource]):
+                    for change in batch.changes:
+                        self._changed(served, change)
+                    self._since[served.kind.resource] = batch.revision
+            except Gone:
+                page = await self._server.store.list(query)
+                for entry in page.entries:
+                    self._observe(served, entry)
+                self._since[served.kind.resource] = page.revision
+
+    async def _follow_credentials(self, resource: str) -> None:
+        authenticator = self._server.authenticator
+        if authenticator is None:
+            return
+        async for batch in self._server.store.watch(Query(resource=resource), self._server.store.revision):
+            for change in batch.changes:
+                authenticator.changed(*change.entry.key)
+
+    def _observe(self, served: Served, entry: Entry) -> None:
+        if served.kind.group == RBAC:
+            self._server.authorizer.upsert(served.kind.plural, served.decode(entry))
+
+    def _changed(self, served: Served, change: Change) -> None:
+        if change.op is Op.PUT:
+            self._observe(served, change.entry)
+        elif served.kind.group == RBAC:
+            self._server.authorizer.remove(served.kind.plural, change.entry.key.namespace, change.entry.key.name)

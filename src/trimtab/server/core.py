@@ -1,0 +1,281 @@
+"""The API server without its wires: a request with a user goes in, an answer comes out.
+
+Order of a request: authorize → find the kind → verb → admission → backend. `asgi.py` authenticates and carries bytes;
+`local.py` calls `handle` from the same process. Everything the server does by itself (`lifecycle/`) runs as a task here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+import structlog
+
+from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
+from trimtab.server import builtin, deletes, negotiate, reads, tables, watches, writes
+from trimtab.server.admission.chain import Admission
+from trimtab.server.auth.bootstrap import reconciled
+from trimtab.server.auth.identity import MASTERS, Authenticator, User
+from trimtab.server.auth.rbac import Attributes, Authorizer, denial
+from trimtab.server.auth.tokens import TokenKey
+from trimtab.server.discovery import Discovery
+from trimtab.server.http import Answer, Request, Response, Stream, error_response
+from trimtab.server.lifecycle.definitions import Definitions
+from trimtab.server.lifecycle.expiry import Expiry
+from trimtab.server.lifecycle.garbage import Garbage
+from trimtab.server.lifecycle.namespaces import Namespaces
+from trimtab.server.metrics import Metrics
+from trimtab.server.negotiate import As, Form
+from trimtab.server.options import DeleteOptions, is_watching
+from trimtab.server.present import present
+from trimtab.server.registry import Registry, Served
+from trimtab.server.reviews import REVIEWED, Reviews
+from trimtab.server.roots import Roots
+from trimtab.server.strategy import Document
+from trimtab.server.subresources import Subresources
+from trimtab.server.target import Target, parse
+from trimtab.store.contract import Conflict, Op, Store
+
+log = structlog.get_logger()
+
+SYSTEM = User("system:apiserver", groups=(MASTERS,))
+EVENT_TTL = 3600.0
+
+
+class Server:
+    """All of the API over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        authorizer: Authorizer | None = None,
+        authenticator: Authenticator | None = None,
+        token_key: TokenKey | None = None,
+        issuer: str = "",
+        ca: str = "",
+        address: str = "",
+        event_ttl: float = EVENT_TTL,
+    ) -> None:
+        self.store = store
+        self.clock = clock or SystemClock()
+        self.authorizer = authorizer or Authorizer()
+        self.authenticator = authenticator
+        self.token_key = token_key
+        self.issuer = issuer
+        self.metrics = Metrics()
+        self.registry = Registry()
+        self.admission = Admission(self)
+        self.discovery = Discovery(self.registry, address)
+        self.roots = Roots(self)
+        self.subresources = Subresources(self)
+        self.reviews = Reviews(self)
+        self.namespaces = Namespaces(self, ca)
+        self.definitions = Definitions(self)
+        self.garbage = Garbage(self)
+        self.expiry_task = Expiry(self)
+        self.event_ttl = event_ttl
+        self.ready = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._register_builtin()
+
+    def _register_builtin(self) -> None:
+        by_storage: dict[str, Served] = {}
+        for strategy in builtin.strategies():
+            stored = by_storage.get(strategy.storage)
+            served = Served(strategy, self.store, stored=stored)
+            by_storage.setdefault(strategy.storage, served)
+            self.registry.add(served)
+
+    async def start(self) -> None:
+        """Bring what is stored to life: policies, definitions, and the tasks that keep them so."""
+        await self.admission.load()
+        await self.definitions.load()
+        await self.roots.seed()
+        for name, task in (
+            ("policies", self.admission.run()),
+            ("definitions", self.definitions.run()),
+            ("namespaces", self.namespaces.run()),
+            ("garbage", self.garbage.run()),
+            ("expiry", self.expiry_task.run()),
+        ):
+            self.spawn(self._forever(task, name), name)
+        self.ready = True
+
+    async def stop(self) -> None:
+        self.ready = False
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a task of the server's own. Its failure is logged, never lost."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the server failed", task=task.get_name(), exc_info=error)
+
+    async def _forever(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        await work
+        log.error("a task of the server ended", task=name)
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer one request. Never raises: a failure is a Status."""
+        try:
+            return await self._handle(request)
+        except StatusError as error:
+            response = error_response(error)
+            return response
+        except Exception as error:
+            log.exception("a request failed", method=request.method, path=request.path)
+            return error_response(internal(type(error).__name__))
+
+    async def _handle(self, request: Request) -> Answer:
+        target = parse(request.path)
+        if target is None:
+            return await self.roots.handle(request)
+        watching = request.method == "GET" and (target.watch or ("watch" in request.query and is_watching(request.query)))
+        verb = target.verb(request.method, watching)
+        self._authorize(request.user, verb, target)
+        served = self.registry.find(target.group, target.version, target.resource)
+        if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
+            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        if not served.kind.namespaced:
+            target = target._replace(namespace="")
+        elif not target.namespace and (target.name or request.method == "POST"):
+            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        if served.strategy.storage in REVIEWED:
+            return await self.reviews.handle(request, served, target, verb)
+        if target.subresource:
+            return await self.subresources.handle(request, served, target, verb)
+        if verb not in served.strategy.verbs:
+            raise method_not_supported(served.kind.plural, served.kind.group, verb)
+        return await self.dispatch(request, served, target, verb)
+
+    def _authorize(self, user: User, verb: str, target: Target) -> None:
+        attributes = Attributes(
+            user, verb, target.group, target.version, target.resource, target.subresource, target.namespace, target.name
+        )
+        decision = self.authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise denial(attributes, decision.reason)
+
+    async def dispatch(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
+        form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
+        if verb == "watch":
+            return await watches.watch(self, request, served, target, form)
+        if verb == "list":
+            return present(await reads.list_(self, request, served, target, form), form)
+        if verb == "get":
+            response = await reads.get(self, request, served, target, form)
+        elif verb == "create":
+            if target.name:
+                raise method_not_supported(served.kind.plural, served.kind.group, "create")
+            response = await writes.create(self, request, served, target)
+        elif verb == "update":
+            if not target.name:
+                raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+            response = await writes.update(self, request, served, target)
+        elif verb == "patch":
+            response = await writes.patch(self, request, served, target)
+        elif verb == "delete":
+            response = await deletes.delete(self, request, served, target)
+        else:
+            return present(await deletes.delete_collection(self, request, served, target), form)
+        return self.shape(request, response, served, form)
+
+    def shape(self, request: Request, response: Response, served: Served, form: Form) -> Response:
+        """One object in the form that was asked for."""
+        if form.as_ is As.OBJECT:
+            return present(response, form)
+        if b'"kind":"Status"' in response.body[:32]:
+            return present(response, form)
+        return present(self._transformed(request, response, served, form), form)
+
+    def _transformed(self, request: Request, response: Response, served: Served, form: Form) -> Response:
+        if form.as_ is As.METADATA:
+            return Response(code=response.code, body=tables.metadata_only(response.body, form.version))
+        include = tables.include_object(request.query.get("includeObject"))
+        revision = orjson.loads(response.body)["metadata"].get("resourceVersion", "")
+        made = tables.table(served, [response.body], {"resourceVersion": revision}, include, form.version, self.clock)
+        return Response(code=response.code, body=made)
+
+    def verbs(self, served: Served) -> tuple[str, ...]:
+        return served.strategy.verbs
+
+    def deletable(self, served: Served, document: Document) -> bool:
+        """Whether nothing holds a deleted object any more."""
+        return not document["metadata"].get("finalizers") and not served.strategy.held(document)
+
+    def expiry(self, served: Served) -> float | None:
+        """When an object of this kind goes by itself: events do, an hour after their last write."""
+        if served.strategy.storage != "events":
+            return None
+        return self.clock.now().timestamp() + self.event_ttl
+
+    async def ensure(self, document: Document) -> None:
+        """Create an object of the server's own unless it is there."""
+        served = self.registry.by_kind(document["apiVersion"], document["kind"])
+        if served is None:
+            raise bad_request(f"{document['kind']} is not served")
+        metadata = document["metadata"]
+        if await served.backend.get(served.key(metadata.get("namespace", ""), metadata["name"])) is not None:
+            return
+        target = Target(served.kind.group, served.kind.version, metadata.get("namespace", ""), served.kind.plural)
+        try:
+            await writes.create(self, self.own_request("POST", document), served, target)
+        except StatusError as error:
+            if error.code not in (404, 409) and error.reason != "Forbidden":
+                raise
+
+    async def reconcile_policy(self, expected: Document) -> None:
+        """Make a default role or binding whole again."""
+        served = self.registry.by_kind(expected["apiVersion"], expected["kind"])
+        assert served is not None  # noqa: S101 - built-in kinds
+        name = expected["metadata"]["name"]
+        entry = await served.backend.get(served.key("", name))
+        wanted = reconciled(expected, served.decode(entry) if entry else None)
+        if entry is None:
+            await self.ensure(expected)
+        elif wanted is not None:
+            await self.modify(served, "", name, lambda live: live.update(wanted))
+
+    async def modify(self, served: Served, namespace: str, name: str, change: Callable[[Document], None]) -> None:
+        """Change an object of ours in place, past admission; gone or unchanged is no failure."""
+        while True:
+            entry = await served.backend.get(served.key(namespace, name))
+            if entry is None:
+                return
+            old = served.decode(entry)
+            new: Document = orjson.loads(orjson.dumps(old))
+            change(new)
+            if new == old:
+                return
+            if served.strategy.has_generation and served.strategy.bumps_generation(new, old):
+                new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+            gone = new["metadata"].get("deletionTimestamp") and self.deletable(served, new)
+            try:
+                await served.backend.commit(served.write(new, entry.revision, Op.DELETE if gone else Op.PUT))
+            except Conflict:
+                continue
+            return
+
+    async def remove(self, served: Served, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
+        """Delete as the server itself."""
+        await deletes.remove(self, self.own_request("DELETE"), served, namespace, name, options or DeleteOptions())
+
+    def own_request(self, method: str, document: Document | None = None) -> Request:
+        body = orjson.dumps(document) if document is not None else b""
+        headers = {b"content-type": b"application/json", b"user-agent": b"trimtab/server"}
+        return Request(method=method, path="", query={}, headers=headers, body=body, user=SYSTEM, warnings=[])
+
+

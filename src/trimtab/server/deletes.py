@@ -1,0 +1,153 @@
+"""Delete: at once when nothing holds the object, else marked, and gone when its last finalizer is.
+
+Life of a deletion: asked for → `deletionTimestamp` set (finalizers remain) → each holder removes its finalizer → removed.
+The propagation policies Foreground and Orphan are finalizers too; the garbage collector is their holder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trimtab.model.clock import format_time
+from trimtab.model.errors import StatusError, bad_request, conflict
+from trimtab.server import body, reads
+from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.http import Request, Response, json_response
+from trimtab.server.options import DeleteOptions, delete_options, list_options
+from trimtab.server.registry import Served
+from trimtab.server.strategy import Document
+from trimtab.server.target import Target
+from trimtab.store.contract import Conflict, Entry, Op
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+ATTEMPTS = 5
+
+
+async def delete(server: Server, request: Request, served: Served, target: Target) -> Response:
+    options = _options(request, served)
+    await server.namespaces.check_delete(served.kind, target.name)
+    document, gone = await remove(server, request, served, target.namespace, target.name, options)
+    if not gone or served.strategy.returns_deleted:
+        return Response(body=served.encode(document))
+    details = {
+        "name": target.name,
+        "group": served.kind.group,
+        "kind": served.kind.plural,
+        "uid": document["metadata"].get("uid", ""),
+    }
+    if not details["group"]:
+        del details["group"]
+    return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+
+
+async def delete_collection(server: Server, request: Request, served: Served, target: Target) -> Response:
+    """Deletes what the list shows, object by object; one that is gone meanwhile is no failure."""
+    options = _options(request, served)
+    listing = list_options(request.query)
+    page = await reads.fetch(served, target, listing)
+    for entry in page.entries:
+        try:
+            await remove(server, request, served, entry.key.namespace, entry.key.name, options)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+    items = [served.item(entry) for entry in page.entries]
+    meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
+    return Response(body=reads.list_body(served.kind.list_kind, served.kind.api_version, meta, items))
+
+
+async def remove(
+    server: Server, request: Request, served: Served, namespace: str, name: str, options: DeleteOptions
+) -> tuple[Document, bool]:
+    """Delete or mark one object. Returns it, and whether it is gone."""
+    for _ in range(ATTEMPTS):
+        entry, live = await served.load(namespace, name)
+        _check_preconditions(served, live, entry, options)
+        await server.admission.validate(
+            AdmissionRequest(
+                operation=Operation.DELETE,
+                kind=served.kind,
+                subresource="",
+                namespace=namespace,
+                name=name,
+                object=None,
+                old=live,
+                user=request.user,
+                dry_run=options.dry_run,
+                warn=request.warn,
+            )
+        )
+        try:
+            return await _remove(server, served, entry, live, options)
+        except Conflict:
+            continue
+    raise conflict(served.kind.plural, served.kind.group, name, "the object has been modified; please apply your changes to the latest version and try again")
+
+
+async def _remove(
+    server: Server, served: Served, entry: Entry, live: Document, options: DeleteOptions
+) -> tuple[Document, bool]:
+    metadata = {**live["metadata"]}
+    finalizers = held_by(metadata.get("finalizers") or [], options.propagation)
+    if not metadata.get("deletionTimestamp"):
+        finalizers += [finalizer for finalizer in served.strategy.finalizers_on_delete if finalizer not in finalizers]
+    metadata.pop("finalizers", None)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    marked: Document = {**live, "metadata": metadata}
+    if server.deletable(served, marked):
+        if options.dry_run:
+            return live, True
+        gone = await served.backend.commit(served.write(marked, entry.revision, Op.DELETE))
+        return served.decode(gone), True
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = format_time(server.clock.now())
+        metadata["deletionGracePeriodSeconds"] = 0
+        if served.strategy.has_generation and metadata.get("generation"):
+            metadata["generation"] += 1
+        served.strategy.deleting(marked)
+    if marked == live or options.dry_run:
+        return marked, False
+    committed = await served.backend.commit(served.write(marked, entry.revision))
+    return served.decode(committed), False
+
+
+def held_by(finalizers: list[str], propagation: str) -> list[str]:
+    """The finalizers of an object whose deletion was asked for with this policy."""
+    if not propagation:
+        return list(finalizers)
+    kept = [finalizer for finalizer in finalizers if finalizer not in (ORPHAN, FOREGROUND)]
+    if propagation == "Orphan":
+        kept.append(ORPHAN)
+    elif propagation == "Foreground":
+        kept.append(FOREGROUND)
+    return kept
+
+
+def _check_preconditions(served: Served, live: Document, entry: Entry, options: DeleteOptions) -> None:
+    kind, name = served.kind, live["metadata"]["name"]
+    uid = live["metadata"].get("uid")
+    if options.uid is not None and options.uid != uid:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
+        raise conflict(kind.plural, kind.group, name, why)
+    if options.resource_version is not None and options.resource_version != str(entry.revision):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+            f"ResourceVersion in object meta: {entry.revision}"
+        )
+        raise conflict(kind.plural, kind.group, name, why)
+
+
+def _options(request: Request, served: Served) -> DeleteOptions:
+    if not request.body:
+        return delete_options(request.query, None)
+    document = body.decode(request.body, request.header(b"content-type"), native=True)
+    if not isinstance(document, dict) or document.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise bad_request("the body of a delete must be DeleteOptions")
+    return delete_options(request.query, document)
+
+

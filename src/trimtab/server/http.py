@@ -1,0 +1,70 @@
+"""What passes between the wire and the verbs: a request, and one of two kinds of answer.
+
+Nothing here knows a web server. `asgi.py` makes requests of connections; `local.py` makes them of method calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from trimtab.model.errors import StatusError
+from trimtab.server.auth.identity import User
+
+JSON = b"application/json"
+
+
+class Request(msgspec.Struct, kw_only=True):
+    """One request after authentication. `query` has the first value of each parameter."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    user: User
+    warnings: list[str] = []
+
+    def header(self, name: bytes) -> str:
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+
+class Response(msgspec.Struct, kw_only=True):
+    """A whole answer."""
+
+    code: int = 200
+    body: bytes = b""
+    media: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Stream(msgspec.Struct, kw_only=True):
+    """An answer that goes on: a watch. The reader may leave at any time; `frames` is then closed."""
+
+    frames: AsyncIterator[bytes]
+    media: bytes = JSON
+
+
+Answer = Response | Stream
+
+
+def json_response(document: Any, code: int = 200) -> Response:
+    return Response(code=code, body=orjson.dumps(document) + b"\n")
+
+
+def error_response(error: StatusError) -> Response:
+    response = json_response(error.status(), error.code)
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    if error.code == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="trimtab"'))
+    response.headers = tuple(headers)
+    return response

@@ -1,0 +1,1 @@
+"""What the server itself keeps true: namespaces, custom resource definitions, garbage, expiry."""

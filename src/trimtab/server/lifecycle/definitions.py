@@ -1,0 +1,183 @@
+"""Custom resource definitions come to life: names are accepted or refused, kinds are served, and a definition that is deleted
+takes its objects with it first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from trimtab.model.clock import format_time
+from trimtab.server.custom import strategies
+from trimtab.server.registry import Served
+from trimtab.server.strategy import Document
+from trimtab.store.contract import Change, Entry, Key, Op, Query
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+RESOURCE = "customresourcedefinitions.apiextensions.k8s.io"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+RETRY = 0.5
+
+
+class Definitions:
+    """The definitions in the store, and the kinds that they make."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._kinds: dict[str, list[tuple[str, str, str]]] = {}  # of each definition, by name
+        self._cleanups: dict[str, asyncio.Task[None]] = {}
+        self._since = 0
+
+    @property
+    def _served(self) -> Served:
+        served = self._server.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert served is not None  # noqa: S101 - a built-in kind
+        return served
+
+    async def load(self) -> None:
+        page = await self._server.store.list(Query(resource=RESOURCE))
+        self._since = page.revision
+        for entry in page.entries:
+            await self._reconcile(entry)
+
+    async def run(self) -> None:
+        async for batch in self._server.store.watch(Query(resource=RESOURCE), self._since):
+            for change in batch.changes:
+                await self._changed(change)
+
+    async def _changed(self, change: Change) -> None:
+        if change.op is Op.DELETE:
+            self._withdraw(change.entry.key.name)
+            await self._retry_refused()
+        else:
+            await self._reconcile(change.entry)
+
+    async def _reconcile(self, entry: Entry) -> None:
+        name = entry.key.name
+        definition = self._served.decode(entry)
+        if definition["metadata"].get("deletionTimestamp"):
+            if CLEANUP in (definition["metadata"].get("finalizers") or ()) and name not in self._cleanups:
+                self._serve(definition)
+                task = self._server.spawn(self._clean_up(definition), f"clean up {name}")
+                self._cleanups[name] = task
+                task.add_done_callback(lambda _: self._cleanups.pop(name, None))
+            return
+        conflicts = self._conflicts(definition)
+        await self._server.modify(self._served, "", name, lambda d: self._accept(d, conflicts))
+        current = await self._server.store.get(Key(RESOURCE, "", name))
+        if current is not None:
+            accepted = self._served.decode(current)
+            if _condition(accepted, "Established") == "True":
+                self._serve(accepted)
+
+    async def _retry_refused(self) -> None:
+        for entry in (await self._server.store.list(Query(resource=RESOURCE))).entries:
+            if _condition(self._served.decode(entry), "NamesAccepted") != "True":
+                await self._reconcile(entry)
+
+    def _accept(self, definition: Document, conflicts: list[str]) -> None:
+        """Write what was decided about the names into the status."""
+        status = definition.setdefault("status", {})
+        names = definition["spec"]["names"]
+        now = format_time(self._server.clock.now())
+        if conflicts:
+            _set_condition(status, "NamesAccepted", "False", "NameConflict", conflicts[0], now)
+            _set_condition(status, "Established", "False", "NotAccepted", "not all names are accepted", now, keep=True)
+        else:
+            status["acceptedNames"] = orjson.loads(orjson.dumps(names))
+            _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+            _set_condition(
+                status, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now, keep=True
+            )
+        stored = status.get("storedVersions") or []
+        storage = next(version["name"] for version in definition["spec"]["versions"] if version.get("storage"))
+        status["storedVersions"] = stored if storage in stored else [*stored, storage]
+        status.setdefault("acceptedNames", {"plural": "", "kind": ""})
+
+    def _conflicts(self, definition: Document) -> list[str]:
+        """The names of this definition that another kind of its group has."""
+        group, names = definition["spec"]["group"], definition["spec"]["names"]
+        mine = set(self._kinds.get(definition["metadata"]["name"], ()))
+        others = [
+            served.kind
+            for served in self._server.registry
+            if served.kind.group == group and (group, served.kind.version, served.kind.plural) not in mine
+        ]
+        resources = {name for kind in others for name in (kind.plural, kind.singular, *kind.short_names)}
+        kinds = {name for kind in others for name in (kind.kind, kind.list_kind)}
+        wanted = [names["plural"], names.get("singular") or "", *(names.get("shortNames") or ())]
+        found = [f'"{name}" is already in use' for name in wanted if name in resources]
+        found += [f'"{name}" is already in use' for name in (names["kind"], names.get("listKind")) if name in kinds]
+        return found
+
+    def _serve(self, definition: Document) -> None:
+        name = definition["metadata"]["name"]
+        made = list(strategies(definition))
+        stored = next(Served(strategy, self._server.store) for strategy, is_stored in made if is_stored)
+        served = [
+            stored if is_stored else Served(strategy, self._server.store, stored=stored) for strategy, is_stored in made
+        ]
+        paths = [(one.kind.group, one.kind.version, one.kind.plural) for one in served]
+        offered = {version["name"] for version in definition["spec"]["versions"] if version.get("served")}
+        for path in self._kinds.get(name, ()):
+            if path not in paths or path[1] not in offered:
+                self._server.registry.remove(*path)
+        for one in served:
+            if one.kind.version in offered:
+                self._server.registry.add(one)
+        self._kinds[name] = [path for path in paths if path[1] in offered]
+
+    def _withdraw(self, name: str) -> None:
+        for path in self._kinds.pop(name, ()):
+            self._server.registry.remove(*path)
+
+    async def _clean_up(self, definition: Document) -> None:
+        """Delete the objects, wait for those that are held, then let the definition go."""
+        name = definition["metadata"]["name"]
+        now = format_time(self._server.clock.now())
+
+        def terminating(live: Document) -> None:
+            text = "CustomResource deletion is in progress"
+            _set_condition(live.setdefault("status", {}), "Terminating", "True", "InstanceDeletionInProgress", text, now)
+
+        await self._server.modify(self._served, "", name, terminating)
+        spec = definition["spec"]
+        served = self._server.registry.of_resource(spec["group"], spec["names"]["plural"])
+        while served is not None:
+            query = Query(resource=served.strategy.storage)
+            for entry in (await served.backend.list(query)).entries:
+                await self._server.remove(served, entry.key.namespace, entry.key.name)
+            if not (await served.backend.list(query)).entries:
+                break
+            await self._server.clock.sleep(RETRY)
+
+        def release(live: Document) -> None:
+            finalizers = [f for f in live["metadata"].get("finalizers") or () if f != CLEANUP]
+            live["metadata"].pop("finalizers", None)
+            if finalizers:
+                live["metadata"]["finalizers"] = finalizers
+
+        await self._server.modify(self._served, "", name, release)
+
+
+def _condition(definition: Document, type_: str) -> str:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return next((condition["status"] for condition in conditions if condition["type"] == type_), "Unknown")
+
+
+def _set_condition(
+    status: Document, type_: str, value: str, reason: str, message: str, now: str, *, keep: bool = False
+) -> None:
+    """`keep`: a condition that is already true stays as it is, with the reason of the time when it became so."""
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    old = next((condition for condition in conditions if condition["type"] == type_), None)
+    if old is not None and (old["status"] == value or (keep and old["status"] == "True")):
+        if not keep:
+            old |= {"reason": reason, "message": message}
+        status["conditions"] = conditions
+        return
+    made = {"type": type_, "status": value, "lastTransitionTime": now, "reason": reason, "message": message}
+    status["conditions"] = [*(c for c in conditions if c["type"] != type_), made]

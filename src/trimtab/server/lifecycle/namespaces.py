@@ -1,0 +1,155 @@
+"""Namespaces: nothing is created in one that is absent or ending; one that ends is emptied first; each has what clients
+expect to find in it (the `default` service account, the CA as `kube-root-ca.crt`)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from trimtab.model.clock import format_time
+from trimtab.model.errors import StatusError, forbidden, not_found
+from trimtab.model.kind import Kind
+from trimtab.server.registry import Served
+from trimtab.store.contract import Entry, Key, Op, Query
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
+UNDELETABLE = ("default", "kube-system", "kube-public")
+RETRY = 1.0
+
+
+class Namespaces:
+    """The life cycle of namespaces, and the check that writes in them make."""
+
+    def __init__(self, server: Server, ca: str = "") -> None:
+        self._server = server
+        self._ca = ca
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def _served(self) -> Served:
+        served = self._server.registry.find("", "v1", "namespaces")
+        assert served is not None  # noqa: S101 - a built-in kind
+        return served
+
+    async def check_create(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse to create in a namespace that is not there, or is going."""
+        if not kind.namespaced:
+            return
+        entry = await self._server.store.get(Key("namespaces", "", namespace))
+        if entry is None:
+            raise not_found("namespaces", "", namespace)
+        if b'"deletionTimestamp"' in entry.value and entry.fields.get("status.phase") == "Terminating":
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            error = forbidden(kind.plural, kind.group, name, why)
+            message = f"namespace {namespace} is being terminated"
+            causes = [{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]
+            error.details = {**(error.details or {}), "causes": causes}
+            raise error
+
+    async def check_delete(self, kind: Kind, name: str) -> None:
+        if kind.kind == "Namespace" and not kind.group and name in UNDELETABLE:
+            raise forbidden("namespaces", "", name, "this namespace may not be deleted")
+
+    async def run(self) -> None:
+        """Keep namespaces as they should be, until cancelled."""
+        page = await self._server.store.list(Query(resource="namespaces"))
+        for entry in page.entries:
+            self._start(entry)
+        async for batch in self._server.store.watch(Query(resource="namespaces"), page.revision):
+            for change in batch.changes:
+                if change.op is Op.PUT:
+                    self._start(change.entry)
+
+    def _start(self, entry: Entry) -> None:
+        name = entry.key.name
+        running = self._tasks.get(name)
+        if running is not None and not running.done():
+            if b'"deletionTimestamp"' not in entry.value:
+                return
+            running.cancel()
+        self._tasks[name] = self._server.spawn(self._reconcile(name), f"namespace {name}")
+
+    async def _reconcile(self, name: str) -> None:
+        entry = await self._server.store.get(Key("namespaces", "", name))
+        if entry is None:
+            return
+        namespace = self._served.decode(entry)
+        if not namespace["metadata"].get("deletionTimestamp"):
+            await self._furnish(name)
+        elif (namespace.get("spec") or {}).get("finalizers"):
+            await self._empty(name)
+
+    async def _furnish(self, name: str) -> None:
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+        await self._server.ensure(account)
+        if self._ca:
+            about = "kubernetes.io/description"
+            text = (
+                "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as "
+                "the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of "
+                "Kubernetes clusters."
+            )
+            bundle = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "kube-root-ca.crt", "namespace": name, "annotations": {about: text}},
+                "data": {"ca.crt": self._ca},
+            }
+            await self._server.ensure(bundle)
+
+    async def _empty(self, name: str) -> None:
+        """Delete everything in the namespace, then let it go. Says in conditions what it waits for."""
+        while True:
+            remaining = await self._delete_content(name)
+            if not remaining:
+                break
+            await self._report(name, remaining)
+            await self._server.clock.sleep(RETRY)
+        await self._finish(name)
+
+    async def _delete_content(self, name: str) -> dict[str, list[Entry]]:
+        remaining: dict[str, list[Entry]] = {}
+        for served in self._server.registry.storages().values():
+            if not served.kind.namespaced or "delete" not in self._server.verbs(served):
+                continue
+            query = Query(resource=served.strategy.storage, namespace=name)
+            for entry in (await served.backend.list(query)).entries:
+                try:
+                    await self._server.remove(served, name, entry.key.name)
+                except StatusError as error:
+                    if error.code != 404:
+                        raise
+            left = (await served.backend.list(query)).entries
+            if left:
+                remaining[served.kind.resource] = left
+        return remaining
+
+    async def _report(self, name: str, remaining: dict[str, list[Entry]]) -> None:
+        kinds = ", ".join(f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items()))
+        condition = {
+            "type": "NamespaceContentRemaining",
+            "status": "True",
+            "reason": "SomeResourcesRemain",
+            "message": f"Some resources are remaining: {kinds}",
+        }
+
+        def change(namespace: dict[str, Any]) -> None:
+            status = namespace.setdefault("status", {})
+            old = next((c for c in status.get("conditions") or () if c["type"] == condition["type"]), None)
+            if old is not None and {k: v for k, v in old.items() if k != "lastTransitionTime"} == condition:
+                return
+            stamp = format_time(self._server.clock.now())
+            others = [c for c in status.get("conditions") or () if c["type"] != condition["type"]]
+            status["conditions"] = [*others, {**condition, "lastTransitionTime": stamp}]
+
+        await self._server.modify(self._served, "", name, change)
+
+    async def _finish(self, name: str) -> None:
+        def change(namespace: dict[str, Any]) -> None:
+            finalizers = [f for f in namespace["spec"].get("finalizers") or () if f != "kubernetes"]
+            namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
+
+        await self._server.modify(self._served, "", name, change)

@@ -1,0 +1,160 @@
+"""Get and list. Stored bytes go out as they are; a list is one join of them, at one revision."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import orjson
+
+from trimtab.model.errors import StatusError, bad_request, expired, not_found
+from trimtab.server import tables
+from trimtab.server.http import Request, Response
+from trimtab.server.negotiate import As, Form
+from trimtab.server.options import ListOptions, list_options, revision_of
+from trimtab.server.registry import Served
+from trimtab.server.target import Target
+from trimtab.store.contract import Gone, Key, Page, Query, Revision
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+NEWEST = -1  # in a continue token: go on with the newest state, since the old one is gone
+PATIENCE = 3.0  # seconds that a read waits for a revision that is not there yet
+
+
+class _Continue(msgspec.Struct):
+    rv: int
+    start: tuple[str, str]
+    v: str = "meta.k8s.io/v1"
+
+
+async def get(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response:
+    wanted = request.query.get("resourceVersion")
+    if wanted:
+        await _reach(served, revision_of(wanted))
+    entry = await served.backend.get(served.key(target.namespace, target.name))
+    if entry is None:
+        raise not_found(served.kind.plural, served.kind.group, target.name)
+    return Response(body=served.bytes(entry))
+
+
+async def list_(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response:
+    options = list_options(request.query)
+    page = await fetch(served, target, options)
+    values = [served.item(entry) for entry in page.entries]
+    meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
+    if page.after is not None:
+        meta["continue"] = _token(page.revision, page.after)
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
+    if form.as_ is As.TABLE:
+        include = tables.include_object(request.query.get("includeObject"))
+        whole = [served.bytes(entry) for entry in page.entries]
+        return Response(body=tables.table(served, whole, meta, include, form.version, server.clock))
+    kind, api_version = served.kind.list_kind, served.kind.api_version
+    if form.as_ is As.METADATA:
+        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        values = [tables.metadata_only(value, form.version) for value in values]
+    return Response(body=list_body(kind, api_version, meta, values))
+
+
+def list_body(kind: str, api_version: str, meta: dict[str, Any], values: list[bytes]) -> bytes:
+    head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":'.encode() + orjson.dumps(meta)
+    return b"".join((head, b',"items":[', b",".join(values), b"]}\n"))
+
+
+async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
+    """The page that the options ask for, by the rules of resourceVersion and continue."""
+    check_selectable(served, options)
+    revision: Revision | None = None
+    after: Key | None = None
+    limit: int | None = options.limit or None
+    if options.continue_token:
+        token = _parse_token(options.continue_token)
+        if options.resource_version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        after = Key(served.strategy.storage, *token.start)
+        revision = None if token.rv == NEWEST else token.rv
+    elif options.resource_version and options.resource_version != "0":
+        wanted = revision_of(options.resource_version)
+        await _reach(served, wanted)
+        if options.match == "Exact" or (limit and not options.match):
+            revision = wanted
+    query = Query(
+        resource=served.strategy.storage,
+        namespace=target.namespace or None,
+        name=target.name or None,
+        labels=options.labels,
+        fields=options.fields,
+        limit=limit,
+        after=after,
+        revision=revision,
+    )
+    try:
+        return await served.backend.list(query)
+    except Gone:
+        if after is not None:
+            raise _expired_token(after) from None
+        raise expired(
+            f"The resourceVersion for the provided list is too old: {revision}"
+            if revision is None
+            else "The provided resource version is too old: it was compacted away"
+        ) from None
+
+
+def check_selectable(served: Served, options: ListOptions) -> None:
+    if options.fields is None:
+        return
+    extra = served.strategy.selectable
+    for requirement in options.fields.requirements:
+        if requirement.field in ("metadata.name", "metadata.namespace", *extra):
+            continue
+        if served.strategy.native and not extra:
+            known = 'only "metadata.name", "metadata.namespace"'
+            raise bad_request(f'"{requirement.field}" is not a known field selector: {known}')
+        raise bad_request(f"field label not supported: {requirement.field}")
+
+
+async def _reach(served: Served, wanted: Revision) -> None:
+    """Wait a little for a revision that the store has not seen; a client may come from a newer past."""
+    backend = served.backend
+    if wanted <= backend.revision:
+        return
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for batch in backend.watch(Query(resource=served.strategy.storage), backend.revision, heartbeat=0.2):
+                if batch.revision >= wanted:
+                    return
+    except TimeoutError:
+        pass
+    message = f"Too large resource version: {wanted}, current: {backend.revision}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    raise StatusError(504, "Timeout", f"Timeout: {message}", {"causes": causes, "retryAfterSeconds": 1})
+
+
+def _token(revision: Revision, after: Key) -> str:
+    raw = msgspec.json.encode(_Continue(revision, (after.namespace, after.name)))
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _parse_token(text: str) -> _Continue:
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(raw, type=_Continue)
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise bad_request("continue key is not valid: invalid continue token") from None
+
+
+def _expired_token(after: Key) -> StatusError:
+    error = expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+        "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+        "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+        "deleted between the time the first chunk was returned and now may show up in the list."
+    )
+    error.list_meta = {"continue": _token(NEWEST, after)}
+    return error

@@ -1,0 +1,158 @@
+"""Which kinds are served, and how each one's objects become bytes and back.
+
+Stored bytes are handed out as they are when they were written under the schema that is served now; else they are decoded,
+defaulted and encoded again. `Registry.changed` counts up whenever a kind comes or goes: caches of discovery hang on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from trimtab.model.errors import not_found
+from trimtab.server.backend import Backend
+from trimtab.server.strategy import Document, Strategy
+from trimtab.store.contract import ABSENT, Entry, Key, Op, Revision, Write
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+_MARK = f'"resourceVersion":"{secrets.token_hex(16)}"'.encode()
+_MARK_VALUE = _MARK.split(b'"')[3].decode()
+
+
+class Served:
+    """One kind as it is served now."""
+
+    def __init__(self, strategy: Strategy, backend: Backend, *, stored: Served | None = None) -> None:
+        self.strategy = strategy
+        self.kind = strategy.kind
+        self.backend = backend
+        self.stored = stored or self  # the kind in whose form objects are stored
+        self.prefix = f'{{"kind":"{self.kind.kind}","apiVersion":"{self.kind.api_version}",'.encode()
+        self._tag = ""
+
+    @property
+    def tag(self) -> str:
+        """Names the schema that bytes were written under."""
+        if not self._tag:
+            if self.strategy.native:
+                self._tag = self.kind.api_version
+            else:
+                raw = orjson.dumps(self.kind.schema.document, option=orjson.OPT_SORT_KEYS)
+                self._tag = f"{self.kind.api_version}#{hashlib.blake2b(raw, digest_size=6).hexdigest()}"
+        return self._tag
+
+    def key(self, namespace: str, name: str) -> Key:
+        return Key(self.strategy.storage, namespace, name)
+
+    def decode(self, entry: Entry) -> Document:
+        """The object, as this kind's version shows it today."""
+        document: Document = orjson.loads(entry.value)
+        if entry.schema == self.tag:
+            return document
+        if self.stored is not self:
+            document = self.strategy.from_storage(document)
+        document["apiVersion"] = self.kind.api_version
+        document["kind"] = self.kind.kind
+        if not self.strategy.native:
+            self.kind.schema.prune(document)
+        self.kind.schema.default(document)
+        return document
+
+    def bytes(self, entry: Entry) -> bytes:
+        if entry.schema == self.tag:
+            return entry.value
+        return self.encode(self.decode(entry))
+
+    def item(self, entry: Entry) -> bytes:
+        """An entry as an item of a list. Lists of built-in kinds leave kind and apiVersion out."""
+        value = self.bytes(entry)
+        if self.strategy.native and value.startswith(self.prefix):
+            return b"{" + value[len(self.prefix) :]
+        return value
+
+    def encode(self, document: Document) -> bytes:
+        ordered = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": None, **document}
+        return orjson.dumps(ordered)
+
+    def write(self, document: Document, expect: Revision | None, op: Op = Op.PUT, expires: float | None = None) -> Write:
+        """A write of this object. The revision goes where the mark is, once it is known."""
+        metadata = document["metadata"]
+        key = self.key(metadata.get("namespace", ""), metadata["name"])
+        stored = document
+        if self.stored is not self:
+            stored = self.strategy.to_storage(document)
+            stored |= {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
+        marked = {**stored, "metadata": {**stored["metadata"], "resourceVersion": _MARK_VALUE}}
+        head, _, tail = self.stored.encode(marked).partition(_MARK)
+        fields = self.stored.strategy.fields(stored)
+        fields["metadata.name"] = key.name
+        fields["metadata.namespace"] = key.namespace
+        return Write(
+            key=key,
+            head=head + b'"resourceVersion":"',
+            tail=b'"' + tail,
+            op=op,
+            labels=metadata.get("labels") or {},
+            fields=fields,
+            schema=self.stored.tag,
+            expect=expect,
+            expires=expires,
+        )
+
+    async def load(self, namespace: str, name: str) -> tuple[Entry, Document]:
+        """The object at a name, or 404."""
+        entry = await self.backend.get(self.key(namespace, name))
+        if entry is None:
+            raise not_found(self.kind.plural, self.kind.group, name)
+        return entry, self.decode(entry)
+
+
+class Registry:
+    """All kinds that are served."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Served] = {}
+        self.changed = 0
+
+    def add(self, served: Served) -> None:
+        kind = served.kind
+        self._by_path[kind.group, kind.version, kind.plural] = served
+        self.changed += 1
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        if self._by_path.pop((group, version, plural), None) is not None:
+            self.changed += 1
+
+    def find(self, group: str, version: str, plural: str) -> Served | None:
+        return self._by_path.get((group, version, plural))
+
+    def by_kind(self, api_version: str, kind: str) -> Served | None:
+        return next((s for s in self if s.kind.api_version == api_version and s.kind.kind == kind), None)
+
+    def of_group_kind(self, group: str, kind: str) -> Served | None:
+        return next((s for s in self if s.kind.group == group and s.kind.kind == kind), None)
+
+    def of_resource(self, group: str, plural: str) -> Served | None:
+        return next((s for s in self if s.kind.group == group and s.kind.plural == plural), None)
+
+    def __iter__(self) -> Iterator[Served]:
+        return iter(list(self._by_path.values()))
+
+    def storages(self) -> Mapping[str, Served]:
+        """One kind for each place where objects are stored."""
+        found: dict[str, Served] = {}
+        for served in self:
+            if served.stored is served:
+                found.setdefault(served.strategy.storage, served)
+        return found
+
+
+def revision_of(document: Document) -> Revision:
+    """The resourceVersion in an object's metadata; ABSENT when there is none."""
+    value: Any = document.get("metadata", {}).get("resourceVersion")
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else ABSENT

@@ -1,0 +1,163 @@
+"""The parts of objects that have doors of their own: status, scale, token, finalize."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from trimtab.model.errors import FieldError, FieldProblem, StatusError, bad_request, conflict, invalid, method_not_supported
+from trimtab.server import body, negotiate, reads, writes
+from trimtab.server.auth.token_requests import create_token
+from trimtab.server.http import Answer, Request, Response, json_response
+from trimtab.server.patch import json_patch, merge
+from trimtab.server.present import present
+from trimtab.server.reader import StoreReader
+from trimtab.server.registry import Served
+from trimtab.server.strategy import Document
+from trimtab.server.target import Target
+
+if TYPE_CHECKING:
+    from trimtab.server.core import Server
+
+
+class Subresources:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def handle(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
+        name = target.subresource
+        if name == "status" and served.kind.status:
+            return await self._status(request, served, target, verb)
+        if name == "scale" and served.kind.scale is not None:
+            return await self._scale(request, served, target, verb)
+        if name == "token" and name in served.strategy.subresources:
+            return await self._token(request, served, target, verb)
+        if name == "finalize" and name in served.strategy.subresources:
+            if verb != "update":
+                raise method_not_supported(served.kind.plural, served.kind.group, verb)
+            return await writes.update(self._server, request, served, target)
+        raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+    async def _status(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
+        form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
+        if verb == "get":
+            response = await reads.get(self._server, request, served, target, form)
+        elif verb == "update":
+            response = await writes.update(self._server, request, served, target)
+        elif verb == "patch":
+            response = await writes.patch(self._server, request, served, target)
+        else:
+            raise method_not_supported(served.kind.plural, served.kind.group, verb)
+        return self._server.shape(request, response, served, form)
+
+    async def _scale(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
+        """The object's replicas as an `autoscaling/v1` Scale; a write of it is a write of the object."""
+        form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
+        _, live = await served.load(target.namespace, target.name)
+        shown = scale_of(served, live)
+        if verb == "get":
+            return present(json_response(shown), form)
+        if verb not in ("update", "patch"):
+            raise method_not_supported(served.kind.plural, served.kind.group, verb)
+        wanted = _wanted_scale(request, shown, verb)
+        given = (wanted.get("metadata") or {}).get("resourceVersion")
+        if given and given != live["metadata"]["resourceVersion"]:
+            raise conflict(served.kind.plural, served.kind.group, target.name, writes.MODIFIED)
+        replicas = (wanted.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or isinstance(replicas, bool):
+            raise bad_request("spec.replicas must be an integer")
+        if replicas < 0:
+            detail = "must be greater than or equal to 0"
+            error = FieldError("spec.replicas", FieldProblem.INVALID, replicas, detail)
+            raise invalid("Scale", "autoscaling", target.name, [error])
+        assert served.kind.scale is not None  # noqa: S101
+        changed: Document = orjson.loads(orjson.dumps(live))
+        _put(changed, served.kind.scale.spec_replicas, replicas)
+        if given is None:
+            changed["metadata"].pop("resourceVersion", None)
+        response = await self._replace(request, served, target, changed, live)
+        return present(json_response(scale_of(served, orjson.loads(response.body))), form)
+
+    async def _replace(
+        self, request: Request, served: Served, target: Target, changed: Document, live: Document
+    ) -> Response:
+        changed["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        headers = {b"content-type": b"application/json", b"user-agent": request.headers.get(b"user-agent", b"")}
+        inner = Request(
+            method="PUT",
+            path=request.path,
+            query={k: v for k, v in request.query.items() if k in ("dryRun", "fieldManager")},
+            headers=headers,
+            body=orjson.dumps(changed),
+            user=request.user,
+            warnings=request.warnings,
+        )
+        return await writes.update(self._server, inner, served, target)
+
+    async def _token(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
+        if verb != "create":
+            raise method_not_supported(served.kind.plural, served.kind.group, verb)
+        document = body.decode(request.body, request.header(b"content-type"), native=True)
+        if not isinstance(document, dict):
+            raise bad_request("the body must be a TokenRequest")
+        server = self._server
+        if server.token_key is None:
+            raise StatusError(404, "NotFound", "this server issues no tokens", {})
+        made = await create_token(
+            document,
+            namespace=target.namespace,
+            name=target.name,
+            reader=StoreReader(server.store),
+            key=server.token_key,
+            issuer=server.issuer,
+            audiences=(server.issuer,),
+            now=server.clock.now().timestamp(),
+        )
+        return json_response(made, 201)
+
+
+def scale_of(served: Served, document: Document) -> Document:
+    """The Scale of an object."""
+    paths, metadata = served.kind.scale, document["metadata"]
+    assert paths is not None  # noqa: S101
+    kept = {f: metadata[f] for f in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if f in metadata}
+    status: dict[str, Any] = {"replicas": _get(document, paths.status_replicas) or 0}
+    selector = _get(document, paths.label_selector) if paths.label_selector else None
+    if isinstance(selector, dict):
+        from trimtab.model.selectors import LabelSelector
+
+        selector = str(LabelSelector.from_document(selector))
+    if selector:
+        status["selector"] = selector
+    replicas = _get(document, paths.spec_replicas)
+    spec = {"replicas": replicas} if replicas else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status}
+
+
+def _wanted_scale(request: Request, shown: Document, verb: str) -> Document:
+    content_type = request.header(b"content-type")
+    if verb == "update":
+        wanted = body.decode(request.body, content_type, native=True)
+    else:
+        change = body.from_json(request.body)
+        media = body.media_type(content_type)
+        wanted = json_patch.apply(shown, change) if media == writes.JSON_PATCH else merge.apply(shown, change)
+    if not isinstance(wanted, dict):
+        raise bad_request("the body must be a Scale")
+    return wanted
+
+
+def _get(document: Any, path: str) -> Any:
+    for part in path.strip(".").split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(part)
+    return document
+
+
+def _put(document: Document, path: str, value: Any) -> None:
+    *parents, last = path.strip(".").split(".")
+    for part in parents:
+        document = document.setdefault(part, {})
+    document[last] = value
