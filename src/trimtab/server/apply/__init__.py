@@ -1,0 +1,9 @@
+"""Who manages which fields: what writes record, and server-side apply, which depends on it.
+
+A design of our own for the semantics of `sigs.k8s.io/structured-merge-diff` and apimachinery's `managedfields`.
+"""
+
+from trimtab.server.apply.applied import apply
+from trimtab.server.apply.update import update_managed_fields
+
+__all__ = ["apply", "update_managed_fields"]
