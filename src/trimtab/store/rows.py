@@ -53,9 +53,9 @@ ENTRY = "log.resource, log.namespace, log.name, log.revision, log.schema, log.la
 
 
 def entry(row: tuple[Any, ...]) -> Entry:
-    resource, namespace, name, revision, schema, labels, fields, value = row
+    _, _, _, revision, schema, labels, fields, value = row
     return Entry(
-        key=Key(resource, namespace, name),
+        key=tuple.__new__(Key, row[:3]),
         revision=revision,
         value=value,
         labels=EMPTY if labels is None else JsonMapping(labels),
