@@ -1,0 +1,53 @@
+# The two commands of a fresh machine: `make up` and `make test`. Everything else is a part of them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TRIMTAB_DATA ?= .trimtab
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test unit lint format bench cluster test-cluster packages clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.done ## the virtual environment, with everything in it
+
+$(VENV)/.done: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@touch $@
+
+up: setup ## run the control plane on this machine
+	$(BIN)/trimtab up --data-dir $(TRIMTAB_DATA)
+
+test: setup packages lint unit ## lint, then every fast test
+
+unit:
+	$(BIN)/pytest -n 2 --dist loadfile -m "not cluster"
+
+lint: setup ## ruff, mypy, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+packages: setup ## the programs that tests use and pip cannot bring: kubectl, openssl
+	@scripts/packages.sh
+
+cluster: ## build a real kube-apiserver and etcd to compare with (once, outside the checkout)
+	@scripts/cluster.sh
+
+test-cluster: setup packages cluster ## the tests that need the real kube-apiserver, the differential test among them
+	TRIMTAB_REQUIRE_CLUSTER=1 $(BIN)/pytest -m cluster
+
+bench: setup cluster ## the benchmarks, beside their peers
+	$(BIN)/python bench/server.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

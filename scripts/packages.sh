@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Makes sure that the programs which tests drive are here: from the machine, else from Debian or Go modules, by name.
+set -euo pipefail
+
+bin=${TRIMTAB_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/trimtab/tools/bin}
+
+debian() { # the command, the package
+  command -v "$1" >/dev/null && return
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "tests need '$1': install the package '$2'" >&2
+    exit 1
+  fi
+  echo "installing $2" >&2
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "$2" >/dev/null
+}
+
+kubectl() {
+  command -v kubectl >/dev/null && return
+  [ -x "$bin/kubectl" ] && return
+  debian go golang
+  echo "building kubectl from Go modules" >&2
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  mkdir -p "$bin"
+  (cd "$work" && go mod init local/kubectl >/dev/null 2>&1 &&
+    printf 'package main\n\nimport (\n\t"os"\n\n\t"k8s.io/component-base/cli"\n\t"k8s.io/kubectl/pkg/cmd"\n)\n\nfunc main() { os.Exit(cli.Run(cmd.NewDefaultKubectlCommand())) }\n' > main.go &&
+    GOFLAGS=-mod=mod go get k8s.io/kubectl@v0.32.13 k8s.io/component-base@v0.32.13 &&
+    GOFLAGS=-mod=mod CGO_ENABLED=0 go build -o "$bin/kubectl" .)
+}
+
+debian openssl openssl
+debian git git
+kubectl
