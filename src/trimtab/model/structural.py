@@ -74,7 +74,7 @@ class _Writer:
     def _field(self, field: Field, parent_rules: list[Document], correlatable: bool) -> Document:
         schema = self.value(field.type, field.metas, field.markers, correlatable)
         if field.default is not UNSET and (not _is_empty(field.default) or isinstance(field.default, msgspec.Struct)):
-            schema["default"] = plain(field.default)
+            schema["default"] = _spelled_out(field.default)
         frozen, once = field.marker(Immutable), field.marker(CreateOnly)
         if frozen or once:
             if not correlatable:
@@ -273,6 +273,14 @@ def _inner(schema: Document) -> list[Document]:
     found = list(schema.get("properties", {}).values())
     found += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
     return found
+
+
+def _spelled_out(value: Any) -> Any:
+    """A default with the defaults inside it: the API server checks rules on it as it stands."""
+    if not isinstance(value, msgspec.Struct):
+        return plain(value)
+    given = ((field.wire, getattr(value, field.name)) for field in fields_of(type(value)))
+    return {wire: _spelled_out(inner) for wire, inner in given if inner is not UNSET and inner is not None}
 
 
 def _is_empty(value: Any) -> bool:
