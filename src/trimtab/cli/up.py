@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+from trimtab.cli import logs
 from trimtab.server.serve import Settings, serve
 
 
@@ -15,6 +16,7 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     """Serve until SIGINT or SIGTERM. Returns the exit code."""
     import uvloop
 
+    logs.configure()
     gc.freeze()  # what was imported stays: collections need not look at it again
     return uvloop.run(_serve(Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)))
 
