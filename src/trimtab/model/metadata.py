@@ -14,6 +14,7 @@ import msgspec
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from trimtab.model.schema import finding
+from trimtab.model.schema.gotext import Strings
 from trimtab.model.schema.walker import Walk
 
 Document = dict[str, Any]
@@ -103,6 +104,14 @@ def validate_update(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Fie
     errors += _owners(meta)
     errors += _managed_fields(meta)
     return errors
+
+
+def finalizer_errors(meta: Mapping[str, Any]) -> list[FieldError]:
+    """What kinds of the core group say besides, at creation: a name without a domain must be one of the known ones."""
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    known = ("orphan", "foregroundDeletion", "kubernetes")
+    names = enumerate(meta.get("finalizers") or ())
+    return [_invalid(f"finalizers[{i}]", name, detail) for i, name in names if "/" not in name and name not in known]
 
 
 def dns_subdomain_name(name: str, prefix: bool) -> list[str]:
@@ -223,7 +232,7 @@ def _finalizers(meta: Mapping[str, Any]) -> list[FieldError]:
     errors = [_invalid("finalizers", name, problem) for name in finalizers for problem in label_key_problems(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(_invalid("finalizers", finalizers, detail))
+        errors.append(_invalid("finalizers", Strings(finalizers), detail))
     return errors
 
 

@@ -40,6 +40,11 @@ def compile_root(document: Document) -> Check:
     return check if check is not None else lambda value: None
 
 
+def compile_value(document: Document) -> Check:
+    """The check of any value against a schema, which changes nothing."""
+    return _check_of(_table(document, shaping=False))
+
+
 def dropped_null(value: Any) -> Found:
     """Stands in a table for null where the container has to act: put the default, or drop the field."""
     return None
@@ -134,7 +139,7 @@ def _trivially_any(document: Document) -> tuple[type, ...]:
 
 def _combinators(document: Document) -> list[Check]:
     def branch(part: Document) -> composite.Branch:
-        return part, check_of(_table(part, shaping=False))
+        return part, _check_of(_table(part, shaping=False))
 
     checks: list[Check] = []
     if document.get("anyOf"):
@@ -148,7 +153,7 @@ def _combinators(document: Document) -> list[Check]:
     return checks
 
 
-def check_of(table: Table) -> Check:
+def _check_of(table: Table) -> Check:
     def check(value: Any) -> Found:
         found = table[type(value)]
         return None if found is None else found(value)

@@ -10,6 +10,7 @@ import binascii
 import datetime
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -99,19 +100,20 @@ _mac = _matches(
 
 
 def _uri(text: str) -> bool:
-    """What Go's url.ParseRequestURI takes: an absolute URI, or an absolute path."""
-    if not text or any(c < "!" or c == "\x7f" for c in text.split("?")[0] if c != " ") or "\x7f" in text:
-        return False
-    if any(c < " " for c in text):
+    """What Go's url.ParseRequestURI takes: anything with a scheme, or an absolute path."""
+    if not text or "\x7f" in text or any(c < " " for c in text):
         return False
     try:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError:
         return False
-    if re.search(r"%(?![0-9a-fA-F]{2})", parts.path + parts.netloc):
+    if " " in parts.netloc or _bad_escape(parts.path + parts.netloc):
         return False
-    return text.startswith("/") or text == "*" or (bool(parts.scheme) and text[len(parts.scheme) + 1 :] != "")
+    return text.startswith("/") or text == "*" or bool(parts.scheme)
+
+
+_bad_escape = re.compile("%(?![0-9a-fA-F]{2})").search
 
 
 _address = re.compile(r"""[^\s@<>()\[\],;:\\"]+@(?:[^\s@<>()\[\],;:\\"]+|\[[^\]\s]+\])""")
@@ -133,15 +135,23 @@ def _quoted_local(local: str, domain: str) -> bool:
     return len(local) > 2 and local[0] == local[-1] == '"' and _address.fullmatch(f"x@{domain}") is not None
 
 
-_hostname_form = _matches(
-    r"^(?:[a-zA-Z0-9\p{S}\p{L}](?:-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?|"
-    r"(?:[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?\.)+[a-zA-Z\p{L}]{2,63})$"
-)
-
-
 def _hostname(text: str) -> bool:
-    octets = text.encode("utf-8", "replace")
-    return len(octets) <= 255 and all(len(label) <= 63 for label in octets.split(b".")) and _hostname_form(text)
+    """One label, or labels of which the last is a word of letters; letters and symbols of any script."""
+    if len(text.encode("utf-8", "replace")) > 255:
+        return False
+    labels = text.split(".")
+    if any(len(label.encode("utf-8", "replace")) > 63 or not _host_label(label) for label in labels):
+        return False
+    return len(labels) == 1 or (len(labels[-1]) >= 2 and labels[-1].isalpha())
+
+
+def _host_label(label: str) -> bool:
+    if not label or label.startswith("-") or label.endswith("-"):
+        return False
+    return all(c in _HOST_CHARACTERS or unicodedata.category(c)[0] in "LS" for c in label)
+
+
+_HOST_CHARACTERS = frozenset("-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def _isbn10(text: str) -> bool:
@@ -198,7 +208,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "isbn10": _isbn10,
     "isbn13": _isbn13,
     "creditcard": _credit_card,
-    "ssn": _matches("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"),
+    "ssn": _matches("^[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}$"),
     "hexcolor": _matches("^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
     "rgbcolor": _matches(rf"^rgb\(\s*{_octet}\s*,\s*{_octet}\s*,\s*{_octet}\s*\)$"),
     "byte": _byte,

@@ -54,6 +54,10 @@ def shown(value: Any) -> str:
     return '"null"' if value is None else literal(value)
 
 
+class Strings(list[str]):
+    """A bad value that is a `[]string` in Go, where most are `[]interface {}`."""
+
+
 def literal(value: Any) -> str:
     """A JSON value as `%#v` prints it."""
     if value is None:
@@ -67,4 +71,5 @@ def literal(value: Any) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{quoted(key)}:{literal(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{inner}}}"
-    return f"[]interface {{}}{{{', '.join(map(literal, value))}}}"
+    kind = "string" if isinstance(value, Strings) else "interface {}"
+    return f"[]{kind}{{{', '.join(map(literal, value))}}}"

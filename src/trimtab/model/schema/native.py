@@ -132,6 +132,8 @@ class _Compiler:
             table.update(dict.fromkeys((float, bool, list, dict), refuse))
             table.update({str: None, int: _int_range("int32")})
         elif declared == "string":
+            if form == "date-time":
+                table.update({kind: _misfit("string") for kind in JSON_TYPES if kind is not NoneType})
             table[str] = _bytes if form == "byte" else _time if form == "date-time" else None
         elif declared == "boolean":
             table[bool] = None

@@ -75,13 +75,13 @@ def number_checks(document: Document) -> list[Check]:
         exact = isinstance(value, int) and LEAST_INT64 <= value <= MOST_INT64
         found = []
         if factor is not None:
-            found.extend(_multiple(value, int(factor) if exact else float(factor)))
+            found.extend(_multiple(value, _cut(factor) if exact else float(factor)))
         if least is not None:
-            bound = int(least) if exact else least
+            bound = _cut(least) if exact else least
             if value < bound or (above and value == bound):
                 found.append(finding.invalid(value, f"should be greater than {'' if above else _OR}{number(bound)}"))
         if most is not None:
-            bound = int(most) if exact else most
+            bound = _cut(most) if exact else most
             if value > bound or (below and value == bound):
                 found.append(finding.invalid(value, f"should be less than {'' if below else _OR}{number(bound)}"))
         return found or None
@@ -90,6 +90,11 @@ def number_checks(document: Document) -> list[Check]:
 
 
 _OR = "or equal to "
+
+
+def _cut(bound: float) -> int:
+    """A bound as Go converts it to a 64-bit integer."""
+    return int(bound) if LEAST_INT64 <= bound <= MOST_INT64 else LEAST_INT64
 
 
 def _multiple(value: float, factor: float) -> list[finding.Finding]:
