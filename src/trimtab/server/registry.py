@@ -6,6 +6,7 @@ defaulted and encoded again. `Registry.changed` counts up whenever a kind comes 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
@@ -117,16 +118,28 @@ class Registry:
 
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], Served] = {}
+        self._news = asyncio.Event()
         self.changed = 0
 
     def add(self, served: Served) -> None:
         kind = served.kind
         self._by_path[kind.group, kind.version, kind.plural] = served
-        self.changed += 1
+        self._announce()
 
     def remove(self, group: str, version: str, plural: str) -> None:
         if self._by_path.pop((group, version, plural), None) is not None:
-            self.changed += 1
+            self._announce()
+
+    def _announce(self) -> None:
+        self.changed += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def news(self, seen: int) -> int:
+        """Wait until a kind came or went since `seen`; returns the count of changes."""
+        if self.changed == seen:
+            await self._news.wait()
+        return self.changed
 
     def find(self, group: str, version: str, plural: str) -> Served | None:
         return self._by_path.get((group, version, plural))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 RETRY = 1.0
-RESCAN = 0.5
 
 
 class _Reference(msgspec.Struct, rename="camel", frozen=True):
@@ -70,7 +69,6 @@ class Garbage:
         self._server = server
         self._owners: dict[Key, frozenset[str]] = {}  # of each object that has owners: their uids
         self._dependents: dict[str, set[Key]] = {}  # of each owner's uid
-        self._uids: dict[Key, str] = {}
         self._ending: dict[str, Key] = {}  # uid → an owner that waits for its dependents
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._queued: set[Key] = set()
@@ -81,10 +79,8 @@ class Garbage:
         try:
             seen = -1
             while True:
-                if self._server.registry.changed != seen:
-                    seen = self._server.registry.changed
-                    self._follow()
-                await self._server.clock.sleep(RESCAN)
+                seen = await self._server.registry.news(seen)
+                self._follow()
         finally:
             worker.cancel()
 
