@@ -99,11 +99,7 @@ async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
     except Gone:
         if after is not None:
             raise _expired_token(after) from None
-        raise expired(
-            f"The resourceVersion for the provided list is too old: {revision}"
-            if revision is None
-            else "The provided resource version is too old: it was compacted away"
-        ) from None
+        raise expired("The resourceVersion for the provided list is too old.") from None
 
 
 def check_selectable(served: Served, options: ListOptions) -> None:
@@ -156,5 +152,5 @@ def _expired_token(after: Key) -> StatusError:
         "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
         "deleted between the time the first chunk was returned and now may show up in the list."
     )
-    error.list_meta = {"continue": _token(NEWEST, after)}
+    error.metadata = {"continue": _token(NEWEST, after)}
     return error
