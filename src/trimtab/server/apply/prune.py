@@ -14,8 +14,6 @@ from trimtab.server.apply.fieldset import SELF, FieldSet, difference, intersecti
 from trimtab.server.apply.typed import fields_of
 from trimtab.server.apply.types import List, Map, Root, Type
 
-_GONE: Any = object()
-
 
 def prune(kind: Root, merged: dict[str, Any], last: FieldSet, owned: Iterable[FieldSet]) -> dict[str, Any]:
     """`merged` without what `last` holds and none of `owned`, the sets of all managers, does."""
@@ -32,8 +30,7 @@ def remove(kind: Root, document: dict[str, Any], fields: FieldSet) -> dict[str, 
     """The document without these fields."""
     if not fields:
         return document
-    rest = _removed(kind, document, fields)
-    return rest if isinstance(rest, dict) else {}
+    return _removed(kind, document, fields) or {}
 
 
 def named(kind: Type | None, fields: FieldSet) -> FieldSet:
@@ -96,7 +93,8 @@ def _below(kind: Type | None, element: str) -> Type | None:
 
 
 def _removed(kind: Type | None, value: Any, fields: FieldSet) -> Any:
-    """What remains of a value; `_GONE` when nothing does."""
+    """What remains of a value. As on the real server, null when nothing does: for a built-in kind that is an absent
+    field, a custom resource has to allow it."""
     if kind is not None and isinstance(value, dict) and kind.map is not None:
         return _removed_from_map(kind.map, value, fields)
     if kind is not None and isinstance(value, list) and kind.list is not None:
@@ -106,22 +104,20 @@ def _removed(kind: Type | None, value: Any, fields: FieldSet) -> Any:
 
 def _removed_from_map(shape: Map, value: dict[str, Any], fields: FieldSet) -> Any:
     if shape.atomic:
-        return _GONE
+        return None
     rest = {}
     for name, below in value.items():
         node = fields.get("f:" + name)
         if node is None:
             rest[name] = below
         elif node and SELF not in node:
-            remains = _removed(shape.fields[name], below, node)
-            if remains is not _GONE:
-                rest[name] = remains
-    return rest or _GONE
+            rest[name] = _removed(shape.fields[name], below, node)
+    return rest or None
 
 
 def _removed_from_list(series: List, value: list[Any], fields: FieldSet) -> Any:
     if series.atomic:
-        return _GONE
+        return None
     rest = []
     for item in value:
         try:
@@ -131,7 +127,5 @@ def _removed_from_list(series: List, value: list[Any], fields: FieldSet) -> Any:
         if node is None:
             rest.append(item)
         elif node and SELF not in node:
-            remains = _removed(series.element, item, node)
-            if remains is not _GONE:
-                rest.append(remains)
-    return rest or _GONE
+            rest.append(_removed(series.element, item, node))
+    return rest or None

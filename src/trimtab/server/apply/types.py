@@ -187,8 +187,7 @@ def _relationship(schema: Document) -> tuple[bool, tuple[str, ...]]:
 
 
 def _compiled(schema: Schema) -> Root:
-    definitions = getattr(schema, "definitions", None) or {}
-    compiler = Compiler(definitions)
+    compiler = Compiler(schema.definitions)
     root = compiler.type(schema.document, False).map or compiler.free
     fields = root.fields
     declared = fields.properties.get("metadata") or {}
