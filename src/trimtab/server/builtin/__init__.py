@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trimtab.server.builtin.native import Native
 
-__all__ = ["strategies"]
+__all__ = ["reviews", "strategies"]
 
 
 @functools.cache
@@ -20,17 +20,37 @@ def strategies() -> tuple[Native, ...]:
     from trimtab.server.builtin import (
         admissionregistration,
         apiextensions,
+        apps,
+        autoscaling,
         coordination,
         core,
+        endpoints,
         events,
+        pod,
+        policy,
         rbac,
+        services,
     )
 
     return (
-        *sorted((*core.STRATEGIES, events.CORE), key=lambda strategy: strategy.kind.plural),
+        *sorted(
+            (*core.STRATEGIES, *endpoints.STRATEGIES, events.CORE, *pod.STRATEGIES, *services.STRATEGIES),
+            key=lambda strategy: strategy.kind.plural,
+        ),
+        *apps.STRATEGIES,
         *events.STRATEGIES,
+        *autoscaling.STRATEGIES,
+        *policy.STRATEGIES,
         *rbac.STRATEGIES,
         *admissionregistration.STRATEGIES,
         *apiextensions.STRATEGIES,
         *coordination.STRATEGIES,
     )
+
+
+@functools.cache
+def reviews() -> tuple[Native, ...]:
+    """The kinds that are only ever created: their schemas and names."""
+    from trimtab.server.builtin.reviews import STRATEGIES
+
+    return STRATEGIES

@@ -8,12 +8,12 @@ from typing import Any
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
+from trimtab.server.builtin import gosource
 from trimtab.server.builtin.client_config import admission_review_versions, webhook_client
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
 from trimtab.server.builtin.problems import (
     duplicate,
     each,
-    go_strings,
     invalid,
     invalid_go,
     label_selector,
@@ -95,7 +95,9 @@ def _rule(rule: dict[str, Any], path: str) -> list[FieldError]:
         errors.append(required(f"{path}.operations"))
     if len(operations) > 1 and "*" in operations:
         why = "if '*' is present, must not specify other operations"
-        errors.append(invalid_go(f"{path}.operations", _go_operations(operations), why))
+        errors.append(
+            invalid_go(f"{path}.operations", gosource.strings(operations, "admissionregistration.OperationType"), why)
+        )
     for index, operation in enumerate(operations):
         if operation not in OPERATIONS:
             errors.append(unsupported(f"{path}.operations[{index}]", operation, OPERATIONS))
@@ -105,16 +107,12 @@ def _rule(rule: dict[str, Any], path: str) -> list[FieldError]:
             errors.append(required(f"{path}.{field}"))
         if len(values) > 1 and "*" in values:
             why = f"if '*' is present, must not specify other {what}"
-            errors.append(invalid_go(f"{path}.{field}", go_strings(values), why))
+            errors.append(invalid_go(f"{path}.{field}", gosource.strings(values), why))
     for index, version in enumerate(rule.get("apiVersions") or []):
         if not version:
             errors.append(required(f"{path}.apiVersions[{index}]"))
     errors += _resources(rule.get("resources") or [], f"{path}.resources")
     return errors + _one_of(rule, path, "scope", ("*", "Cluster", "Namespaced"))
-
-
-def _go_operations(operations: list[str]) -> str:
-    return "[]admissionregistration.OperationType" + go_strings(operations).removeprefix("[]string")
 
 
 def _resources(resources: list[str], path: str) -> list[FieldError]:
@@ -141,10 +139,10 @@ def _resources(resources: list[str], path: str) -> list[FieldError]:
             everywhere.add(sub)
     if len(resources) > 1 and "*/*" in resources:
         why = "if '*/*' is present, must not specify other resources"
-        errors.append(invalid_go(path, go_strings(resources), why))
+        errors.append(invalid_go(path, gosource.strings(resources), why))
     if "*" in resources and plain:
         why = "if '*' is present, must not specify other resources without subresources"
-        errors.append(invalid_go(path, go_strings(resources), why))
+        errors.append(invalid_go(path, gosource.strings(resources), why))
     return errors
 
 

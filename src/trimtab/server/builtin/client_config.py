@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from trimtab.model.errors import FieldError
 from trimtab.model.names import dns_subdomain_problems
-from trimtab.server.builtin import names
-from trimtab.server.builtin.problems import each, go_strings, invalid, invalid_go, required
+from trimtab.server.builtin import gosource, names
+from trimtab.server.builtin.problems import each, invalid, invalid_go, required
 
 FORM = "; desired format: https://host[/path]"
 REVIEW_VERSIONS = ("v1", "v1beta1")
@@ -42,7 +42,7 @@ def conversion_review_versions(versions: list[str], path: str) -> list[FieldErro
         errors += each(f"{path}[{index}]", version, names.dns_1035(version))
     if not seen & set(REVIEW_VERSIONS):
         why = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
-        errors.append(invalid_go(path, go_strings(versions), why))
+        errors.append(invalid_go(path, gosource.strings(versions), why))
     return errors
 
 

@@ -85,12 +85,6 @@ class Namespace(Native):
         """A namespace goes when its content is gone: who empties it takes the finalizer away."""
         return bool(at(obj, "spec", "finalizers"))
 
-    def deleting(self, obj: Document) -> None:
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-
-    def held(self, obj: Document) -> bool:
-        return bool(at(obj, "spec", "finalizers"))
-
     def fields(self, obj: Document) -> dict[str, str]:
         return {"status.phase": at(obj, "status", "phase") or "", "name": obj["metadata"].get("name", "")}
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from trimtab.model.errors import FieldError
 from trimtab.server.builtin import names
 from trimtab.server.builtin.client_config import conversion_review_versions, webhook_client
@@ -123,39 +125,19 @@ def _deprecation(version: Document) -> list[str]:
     return problems
 
 
-_ROOT_WITH_STATUS = ("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum",
-                     "exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems",
-                     "multipleOf", "required", "items", "properties", "externalDocs", "example",
-                     "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations")  # fmt: skip
-_ROOT_WORDS = ("[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength "
-               "Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
-               "XPreserveUnknownFields XValidations]")  # fmt: skip
-
-
 def _schema(version: Document, path: str) -> list[FieldError]:
     schema = at(version, "schema", "openAPIV3Schema")
     if schema is None:
         return []
-    from trimtab.model.schema.rules import Rules
     from trimtab.model.schema.structural import check
 
     here = f"{path}.openAPIV3Schema"
-    errors = []
-    if at(version, "subresources", "status") is not None:
-        if schema.get("type") and schema["type"] != "object":
-            why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            errors.append(invalid(f"{here}.type", schema["type"], why))
-        elif any(field not in _ROOT_WITH_STATUS and value for field, value in schema.items()):
-            why = (
-                f"only {_ROOT_WORDS} fields are allowed at the root of the schema if the status subresource is enabled"
-            )
-            errors.append(invalid_go(here, "apiextensions.JSONSchemaProps{…}", why))
-    if schema.get("nullable"):
-        errors.append(forbidden(f"{here}.nullable", "nullable cannot be true at the root"))
-    found = list(check(schema, here))
-    if not found:
-        found = list(Rules(schema).check(here))
-    return [*errors, *found]
+    errors = check(schema, here, status=at(version, "subresources", "status") is not None)
+    if not errors and "x-kubernetes-validations" in msgspec.json.encode(schema).decode():
+        from trimtab.model.schema.rules import Rules
+
+        errors = list(Rules(schema).check(here))
+    return errors
 
 
 def _subresources(subresources: Any, path: str) -> list[FieldError]:

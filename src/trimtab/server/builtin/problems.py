@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.names import label_key_problems, label_value_problems
+from trimtab.server.builtin import gosource
 
 
 class GoFieldError(FieldError, frozen=True):
@@ -14,7 +16,8 @@ class GoFieldError(FieldError, frozen=True):
 
     @property
     def body(self) -> str:
-        return f"{self.problem.value[0]}: {self.value}: {self.detail}"
+        text = f"{self.problem.value[0]}: {self.value}"
+        return f"{text}: {self.detail}" if self.detail else text
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -27,11 +30,6 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
 
 def invalid_go(path: str, source: str, detail: str) -> FieldError:
     return GoFieldError(path, FieldProblem.INVALID, source, detail)
-
-
-def go_strings(values: Iterable[str]) -> str:
-    """A list of strings as Go source."""
-    return "[]string{" + ", ".join(f'"{value}"' for value in values) + "}"
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
@@ -47,6 +45,10 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(path, FieldProblem.DUPLICATE, value)
 
 
+def duplicate_go(path: str, source: str) -> FieldError:
+    return GoFieldError(path, FieldProblem.DUPLICATE, source)
+
+
 def too_long(path: str, limit: int) -> FieldError:
     return FieldError(path, FieldProblem.TOO_LONG, None, f"may not be more than {limit} bytes")
 
@@ -59,6 +61,23 @@ def immutable(path: str, new: Any, old: Any) -> list[FieldError]:
 def not_negative(path: str, value: Any) -> list[FieldError]:
     if isinstance(value, int) and value < 0:
         return [invalid(path, value, "must be greater than or equal to 0")]
+    return []
+
+
+def int_or_percent(path: str, value: int | str) -> list[FieldError]:
+    """What a count or a share of pods must be."""
+    if isinstance(value, int):
+        return not_negative(path, value)
+    if not re.fullmatch("[0-9]+%", value):
+        why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex "
+        return [invalid_go(path, gosource.int_or_string(value), why + "used for validation is '[0-9]+%')")]
+    return []
+
+
+def at_most_all(path: str, value: int | str) -> list[FieldError]:
+    """A share is at most 100%."""
+    if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
+        return [invalid_go(path, gosource.int_or_string(value), "must not be greater than 100%")]
     return []
 
 
@@ -82,15 +101,18 @@ def items(document: Any, *path: str) -> list[dict[str, Any]]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+def label_map(labels: Any, path: str) -> list[FieldError]:
+    """What labels must fulfil."""
+    errors = []
+    for key, value in (labels or {}).items():
+        errors += each(path, key, label_key_problems(key))
+        errors += each(path, value, label_value_problems(value))
+    return errors
 
 
 def label_selector(selector: Any, path: str) -> list[FieldError]:
     """What `metav1.LabelSelector` must fulfil."""
-    errors = []
-    for key, value in (at(selector, "matchLabels") or {}).items():
-        errors += each(f"{path}.matchLabels", key, label_key_problems(key))
-        errors += each(f"{path}.matchLabels", value, label_value_problems(value))
+    errors = label_map(at(selector, "matchLabels"), f"{path}.matchLabels")
     for index, one in enumerate(at(selector, "matchExpressions") or []):
         here = f"{path}.matchExpressions[{index}]"
         operator, values = one.get("operator", ""), one.get("values") or []

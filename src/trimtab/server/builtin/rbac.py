@@ -7,9 +7,9 @@ from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
-from trimtab.server.builtin import names
+from trimtab.server.builtin import gosource, names
 from trimtab.server.builtin.native import AGE, NAME, Native, Plain, kind
-from trimtab.server.builtin.problems import each, go_strings, invalid_go, items, label_selector, required, unsupported
+from trimtab.server.builtin.problems import each, invalid_go, items, label_selector, required, unsupported
 from trimtab.server.strategy import Document
 
 GROUP = "rbac.authorization.k8s.io"
@@ -101,10 +101,14 @@ def _rule(rule: dict[str, Any], path: str, namespaced: bool) -> list[FieldError]
     if urls:
         here = f"{path}.nonResourceURLs"
         if namespaced:
-            errors.append(invalid_go(here, go_strings(urls), "namespaced rules cannot apply to non-resource URLs"))
+            errors.append(
+                invalid_go(here, gosource.strings(urls), "namespaced rules cannot apply to non-resource URLs")
+            )
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             errors.append(
-                invalid_go(here, go_strings(urls), "rules cannot apply to both regular resources and non-resource URLs")
+                invalid_go(
+                    here, gosource.strings(urls), "rules cannot apply to both regular resources and non-resource URLs"
+                )
             )
         return errors
     if not rule.get("apiGroups"):

@@ -1,0 +1,45 @@
+"""Values as Go source, for the messages in which the real server prints its own structs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def strings(values: Iterable[str] | None, of: str = "string") -> str:
+    if not values:
+        return f"[]{of}(nil)"
+    return f"[]{of}{{{', '.join(quoted(value) for value in values)}}}"
+
+
+def string_map(values: Mapping[str, str] | None) -> str:
+    if values is None:
+        return "map[string]string(nil)"
+    return f"map[string]string{{{', '.join(f'{quoted(k)}:{quoted(values[k])}' for k in sorted(values))}}}"
+
+
+def label_selector(selector: Mapping[str, Any] | None) -> str:
+    if selector is None:
+        return "null"
+    requirements = selector.get("matchExpressions")
+    listed = "(nil)"
+    if requirements:
+        words = (
+            f"v1.LabelSelectorRequirement{{Key:{quoted(one.get('key', ''))}, "
+            f"Operator:{quoted(one.get('operator', ''))}, Values:{strings(one.get('values'))}}}"
+            for one in requirements
+        )
+        listed = f"{{{', '.join(words)}}}"
+    labels = string_map(selector.get("matchLabels"))
+    return f"v1.LabelSelector{{MatchLabels:{labels}, MatchExpressions:[]v1.LabelSelectorRequirement{listed}}}"
+
+
+def int_or_string(value: int | str) -> str:
+    if isinstance(value, str):
+        return f"intstr.IntOrString{{Type:1, IntVal:0, StrVal:{quoted(value)}}}"
+    return f'intstr.IntOrString{{Type:0, IntVal:{value}, StrVal:""}}'
+
+
+def quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

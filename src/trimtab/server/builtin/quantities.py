@@ -1,0 +1,60 @@
+"""Amounts of resources in pods: written as Go writes them, and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.model.errors import FieldError
+from trimtab.model.names import label_key_problems
+from trimtab.model.quantity import Quantity
+from trimtab.server.builtin.problems import each, invalid
+
+STANDARD = ("cpu", "memory", "ephemeral-storage")
+
+
+def canonical(value: Any) -> Any:
+    """A quantity in its canonical form; what is none stays as it is, for the schema to refuse."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    try:
+        return str(Quantity(value if isinstance(value, str | int) else repr(value)))
+    except ValueError:
+        return value
+
+
+def canonical_resources(resources: Any) -> None:
+    if not isinstance(resources, dict):
+        return
+    for field in ("limits", "requests"):
+        amounts = resources.get(field)
+        if isinstance(amounts, dict):
+            resources[field] = {name: canonical(value) for name, value in amounts.items()}
+
+
+def round_up(resources: Any) -> None:
+    """Nothing finer than a thousandth is kept."""
+    for field in ("limits", "requests"):
+        amounts = resources.get(field) if isinstance(resources, dict) else None
+        if not isinstance(amounts, dict):
+            continue
+        for name, value in amounts.items():
+            if isinstance(value, str) and value.endswith(("n", "u")):
+                amounts[name] = str(Quantity.of(Quantity(value).milli_value * 1_000_000))
+
+
+def resource_problems(resources: dict[str, Any], path: str) -> list[FieldError]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    errors = []
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name, value in amounts.items():
+            where = f"{path}.{field}[{name}]"
+            errors += each(f"{path}.{field}", name, label_key_problems(name))
+            if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
+                errors.append(invalid(f"{path}.{field}", name, "must be a standard resource for containers"))
+            if Quantity(value) < Quantity(0):
+                errors.append(invalid(where, str(value), "must be greater than or equal to 0"))
+            limit = limits.get(name)
+            if field == "requests" and limit is not None and Quantity(value) > Quantity(limit):
+                why = f"must be less than or equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", str(value), why))
+    return errors
