@@ -26,12 +26,12 @@ class CreateOnly(Marker):
 
 @dataclass(frozen=True)
 class ReadOnly(Marker):
-    """Written by the system, never by a user: writers leave it out. `readOnly` in OpenAPI."""
+    """Written by the system, never by a user: writers leave it out."""
 
 
 @dataclass(frozen=True)
 class WriteOnly(Marker):
-    """Given by users and never shown again by the world behind it: no drift is read from it. `writeOnly` in OpenAPI."""
+    """Given by users and never shown again by the world behind it: no drift is read from it."""
 
 
 @dataclass(frozen=True)
