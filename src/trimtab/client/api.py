@@ -1,0 +1,192 @@
+"""The client for any Kubernetes API: objects to calls and answers to objects, over whatever carries them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from trimtab.client.paths import Place, place_of
+from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, Ref
+from trimtab.client.transport import Call, Transport
+from trimtab.model.document import merge_diff, patch_between
+from trimtab.model.errors import StatusError, not_found
+from trimtab.model.kind import Kind
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Scheme, Untyped
+
+CHUNK = 500
+INACTIVITY = 150.0  # servers send a bookmark a minute; longer silence is a dead connection
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+PARTIAL = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
+
+
+class ApiClient:
+    """Fulfils the `Client` protocol over a transport."""
+
+    def __init__(self, transport: Transport, scheme: Scheme | None = None, *, inactivity: float = INACTIVITY) -> None:
+        self.transport = transport
+        self.scheme = scheme or Scheme()
+        self._inactivity = inactivity
+        self._places: dict[Named, Place] = {}
+
+    async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any:
+        place = await self._place(kind)
+        reply = await self.transport.call(Call(method="GET", path=place.path(namespace, name)))
+        return self._object(reply.body)
+
+    async def list(self, kind: AnyKind, query: Query = Query()) -> Listing[Any]:  # noqa: B008 - frozen
+        """Everything, read in chunks of one revision. Starts anew when that revision is gone meanwhile."""
+        while True:
+            try:
+                return await self._list(kind, query)
+            except StatusError as error:
+                if error.reason != "Expired":
+                    raise
+
+    async def _list(self, kind: AnyKind, query: Query) -> Listing[Any]:
+        place = await self._place(kind)
+        items: list[Any] = []
+        token = ""
+        while True:
+            parameters = {**_selectors(query), "limit": str(CHUNK)}
+            if token:
+                parameters["continue"] = token
+            accept = PARTIAL.format(list="List") if query.metadata_only else "application/json"
+            call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
+            document = orjson.loads((await self.transport.call(call)).body)
+            for item in document.get("items") or ():
+                item.setdefault("apiVersion", place.api_version)
+                item.setdefault("kind", place.kind)
+                items.append(Untyped(item) if query.metadata_only else self.scheme.decode(item))
+            token = document["metadata"].get("continue", "")
+            if not token:
+                return Listing(items, document["metadata"].get("resourceVersion", ""))
+
+    async def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncIterator[Event[Any]]:
+        """Changes after `since`, until the server ends the watch. Raises StatusError (410 Expired: list again)."""
+        place = await self._place(kind)
+        parameters = {
+            **_selectors(query),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": since,
+            "timeoutSeconds": str(random.randint(300, 600)),  # noqa: S311 - spreads reconnections
+        }
+        accept = PARTIAL.format(list="") if query.metadata_only else "application/json"
+        call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
+        lines = self.transport.stream(call, self._inactivity)
+        try:
+            async for line in lines:
+                yield self._event(line, query)
+        finally:
+            await lines.aclose()  # type: ignore[attr-defined]
+
+    def _event(self, line: bytes, query: Query) -> Event[Any]:
+        document = orjson.loads(line)
+        kind, found = document["type"], document["object"]
+        if kind == "ERROR":
+            raise StatusError.from_status(found, found.get("code", 500))
+        revision = found["metadata"]["resourceVersion"]
+        if kind == "BOOKMARK":
+            return Event(EventType.BOOKMARK, revision)
+        made = Untyped(found) if query.metadata_only else self.scheme.decode(found)
+        return Event(EventType(kind), revision, made)
+
+    async def create(self, obj: Object, *, dry_run: bool = False) -> Any:
+        place, document = await self._placed(obj)
+        path = place.path(_namespace(document, place))
+        return await self._write("POST", path, document, "application/json", dry_run)
+
+    async def apply(
+        self, partial: Object, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
+    ) -> Any:
+        place, document = await self._placed(partial)
+        document = {**document, "metadata": {k: v for k, v in document["metadata"].items() if k != "managedFields"}}
+        path = place.path(_namespace(document, place), document["metadata"]["name"], subresource)
+        query = {"fieldManager": manager, **({"force": "true"} if force else {})}
+        return await self._write("PATCH", path, document, APPLY, dry_run, query)
+
+    async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any:
+        """Send what changed from `old` to `new`; 409 when `old` is no longer what is there. Nothing changed: `old`."""
+        place, document = await self._placed(old)
+        if isinstance(old, Resource) and isinstance(new, Resource):
+            change = patch_between(old, new)
+        else:
+            change = merge_diff(self.scheme.document(old), self.scheme.document(new))
+        if not change:
+            return old
+        metadata = document["metadata"]
+        if metadata.get("resourceVersion"):
+            change = {**change, "metadata": {**change.get("metadata", {}), "resourceVersion": metadata["resourceVersion"]}}
+        path = place.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return await self._write("PATCH", path, change, MERGE, dry_run)
+
+    async def delete(
+        self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
+    ) -> None:
+        place = await self._place(ref.kind)
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if preconditions is not None:
+            asked = {"uid": preconditions.uid, "resourceVersion": preconditions.resource_version}
+            options["preconditions"] = {name: value for name, value in asked.items() if value is not None}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if dry_run:
+            options["dryRun"] = ["All"]
+        path = place.path(ref.namespace, ref.name)
+        await self.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(options)))
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+    async def _write(
+        self, method: str, path: str, document: Any, media: str, dry_run: bool, query: dict[str, str] | None = None
+    ) -> Any:
+        query = {**(query or {}), **({"dryRun": "All"} if dry_run else {})}
+        call = Call(method=method, path=path, query=query, body=orjson.dumps(document), content_type=media)
+        return self._object((await self.transport.call(call)).body)
+
+    def _object(self, body: bytes) -> Object:
+        try:
+            return self.scheme.decode(body)
+        except msgspec.ValidationError as error:
+            raise StatusError(500, "InternalError", f"the server's object is of another shape: {error}") from error
+
+    async def _placed(self, obj: Object) -> tuple[Place, dict[str, Any]]:
+        if isinstance(obj, Resource):
+            return place_of(self.scheme.kind_of(type(obj))), self.scheme.document(obj)
+        return await self._place(Named(obj.api_version, obj.kind)), obj.raw
+
+    async def _place(self, kind: AnyKind) -> Place:
+        if isinstance(kind, Kind):
+            return place_of(kind)
+        if isinstance(kind, type):
+            return place_of(self.scheme.kind_of(kind))
+        place = self._places.get(kind)
+        if place is None:
+            known = self.scheme.kind(kind.api_version, kind.kind)
+            place = self._places[kind] = place_of(known) if known else await self._discover(kind)
+        return place
+
+    async def _discover(self, kind: Named) -> Place:
+        """Where a kind lives, by the server's own account."""
+        prefix = "/apis/" if "/" in kind.api_version else "/api/"
+        reply = await self.transport.call(Call(method="GET", path=prefix + kind.api_version))
+        for row in orjson.loads(reply.body).get("resources") or ():
+            if row["kind"] == kind.kind and "/" not in row["name"]:
+                return Place(kind.api_version, kind.kind, row["name"], row["namespaced"])
+        raise not_found(kind.kind, kind.api_version, kind.kind)
+
+
+def _selectors(query: Query) -> dict[str, str]:
+    chosen = {"labelSelector": query.labels, "fieldSelector": query.fields}
+    return {name: value for name, value in chosen.items() if value}
+
+
+def _namespace(document: dict[str, Any], place: Place) -> str:
+    return (document["metadata"].get("namespace") or "default") if place.namespaced else ""
