@@ -27,7 +27,7 @@ def apply(document: Any, patch: Any) -> Any:
     """The document after all operations. Raises 400, 413 or 422 as the API does."""
     _check(patch)
     copied = 0
-    for operation in patch:
+    for operation in patch or ():
         try:
             document, size = _OPERATIONS[operation["op"]](document, operation)
         except _InapplicableError:
@@ -55,6 +55,8 @@ class _InapplicableError(Exception):
 
 
 def _check(patch: Any) -> None:
+    if patch is None:
+        return
     if not isinstance(patch, list):
         raise _undecodable(patch, "value of type []handlers.jsonPatchOp")
     for operation in patch:
@@ -67,14 +69,12 @@ def _check(patch: Any) -> None:
                 raise _undecodable(operation[name], f"struct field jsonPatchOp.{name} of type string")
     if len(patch) > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
-        raise too_large(f"Request entity is too large: {text}")
+        raise too_large(f"Request entity too large: {text}")
 
 
 def _undecodable(value: Any, target: str) -> Exception:
     names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
-    return bad_request(
-        f"error decoding patch: json: cannot unmarshal {names.get(type(value), 'null')} into Go {target}"
-    )
+    return bad_request(f"error decoding patch: json: cannot unmarshal {names[type(value)]} into Go {target}")
 
 
 def _add(document: Any, operation: dict[str, Any]) -> tuple[Any, int]:

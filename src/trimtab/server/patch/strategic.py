@@ -31,16 +31,13 @@ def apply(
     name: str = "",
 ) -> dict[str, Any]:
     """The document with the patch merged into it. `name` is the kind's, for messages. Raises 400, 422 or 500."""
+    if patch is None:
+        return document
     if not isinstance(patch, dict):
         names = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
-        text = f"cannot unmarshal {names.get(type(patch), 'null')} into Go value of type map[string]interface {{}}"
+        text = f"cannot unmarshal {names[type(patch)]} into Go value of type map[string]interface {{}}"
         raise bad_request(f"json: {text}")
     return _merge_maps(document, patch, PatchMeta.of(schema, definitions or {}, name))
-
-
-def unsupported() -> Exception:
-    """What the API answers to this patch of a custom resource."""
-    return bad_request("strategic merge patch format is not supported")
 
 
 def _merge_maps(document: dict[str, Any], patch: dict[str, Any], meta: PatchMeta) -> dict[str, Any]:
