@@ -1,0 +1,445 @@
+"""From a checked tree to closures. A closure takes the frame and gives a value or raises.
+
+The frame is a list: what is left of the cost limit, then the variables, then one place for each macro's variable.
+This is the hot path: a chain of fields is one closure that walks the raw object, and operators on known types skip
+the dispatch. The limit is looked at where work can pile up (loops, calls with a price) and at the end, not at every
+step.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trimtab.model.cel import folds, formats, lists, network, quantity, stdlib, strings
+from trimtab.model.cel import types as t
+from trimtab.model.cel.cost import NEW_LIST, NEW_MAP, TRAVERSAL
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
+from trimtab.model.cel.folds import Code, Frame
+from trimtab.model.cel.prices import PRICES, Price, compared
+from trimtab.model.cel.syntax import (
+    Call,
+    Conditional,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    Logic,
+    MapNode,
+    Node,
+    Select,
+)
+from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, Function, Optional, equals, find
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add_int64": operator.add, "subtract_int64": operator.sub, "multiply_int64": operator.mul,
+}  # fmt: skip
+
+
+@functools.cache
+def _functions() -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for module in (stdlib, strings, lists, quantity, network, formats):
+        found.update(module.FUNCTIONS)
+    return found
+
+
+class Compiler:
+    """Compiles one expression. `width` is the length that its frame must have."""
+
+    def __init__(self, variables: Mapping[str, int]) -> None:
+        self._places: dict[str, int] = dict(variables)
+        self.width = len(variables) + 1
+
+    def compile(self, node: Node) -> Code:
+        return _COMPILERS[type(node)](self, node)
+
+    def _literal(self, node: Literal) -> Code:
+        value = node.value
+        return lambda frame: value
+
+    def _ident(self, node: Ident) -> Code:
+        if node.constant is not None:
+            return self._type(node.constant)
+        place = self._places[node.name.removeprefix(".")]
+
+        def variable(frame: Frame) -> Any:
+            frame[0] -= 1
+            return frame[place]
+
+        return variable
+
+    def _type(self, denoted: t.Type) -> Code:
+        def constant(frame: Frame) -> Any:
+            frame[0] -= 1
+            return denoted
+
+        return constant
+
+    def _select(self, node: Select) -> Code:
+        if node.constant is not None:
+            return self._type(node.constant)
+        if node.optional:
+            operand, field = self.compile(node.operand), node.field
+
+            def optional(frame: Frame) -> Any:
+                frame[0] -= 1
+                return stdlib.optional_select(operand(frame), field)
+
+            return optional
+        if node.operand.type.kind == t.STRUCT and node.operand.type.fields:
+            return self._chain(node)
+        operand, field, has = self.compile(node.operand), node.field, node.test
+
+        def dynamic(frame: Frame) -> Any:
+            value = operand(frame)
+            if has:
+                return stdlib.has(value, field)
+            frame[0] -= 1
+            return stdlib.select(value, field)
+
+        return dynamic
+
+    def _chain(self, node: Select) -> Code:
+        """`base.a.b.c` through object types: the raw object is walked and only the last value is bound."""
+        fields: list[t.Field] = []
+        base: Node = node
+        while (
+            isinstance(base, Select)
+            and base.constant is None
+            and not base.optional
+            and (base is node or not base.test)
+            and base.operand.type.kind == t.STRUCT
+            and base.operand.type.fields
+        ):
+            fields.append(base.operand.type.fields[base.field])
+            base = base.operand
+        fields.reverse()
+        source = self.compile(base)
+        last = fields[-1]
+        if node.test:
+            return _presence(source, fields[:-1], last)
+        cost, bind = len(fields), last.type.bind
+        keys = tuple(field.key for field in fields)
+
+        def walk(frame: Frame) -> Any:
+            frame[0] -= cost
+            view = source(frame)
+            try:
+                value = view.value
+                for key in keys:
+                    value = value[key]
+            except (KeyError, TypeError, AttributeError):
+                value = None
+            if value is None:
+                raise _missing(view, fields)
+            return bind(value)
+
+        return walk
+
+    def _logic(self, node: Logic) -> Code:
+        terms = tuple(self.compile(term) for term in node.terms)
+        decisive = not node.conjunction
+
+        def logic(frame: Frame) -> Any:
+            failure: EvaluationError | None = None
+            for term in terms:
+                try:
+                    value = term(frame)
+                    if value is decisive:
+                        return decisive
+                    if type(value) is not bool:
+                        failure = failure or no_such_overload()
+                except EvaluationError as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+            return not decisive
+
+        return logic
+
+    def _conditional(self, node: Conditional) -> Code:
+        test, then, otherwise = (self.compile(part) for part in (node.test, node.then, node.otherwise))
+
+        def conditional(frame: Frame) -> Any:
+            value = test(frame)
+            if value is True:
+                return then(frame)
+            if value is False:
+                return otherwise(frame)
+            raise no_such_overload()
+
+        return conditional
+
+    def _list(self, node: ListNode) -> Code:
+        items = tuple(self.compile(item) for item in node.items)
+        if all(isinstance(item, Literal) for item in node.items):
+            constant = [item.value for item in node.items if isinstance(item, Literal)]
+
+            def same(frame: Frame) -> Any:
+                frame[0] -= NEW_LIST
+                return constant
+
+            return same
+        if any(node.optional):
+            optional = tuple(node.optional)
+
+            def some(frame: Frame) -> Any:
+                frame[0] -= NEW_LIST
+                made = []
+                for item, maybe in zip(items, optional, strict=True):
+                    value = item(frame)
+                    if maybe:
+                        if type(value) is not Optional:
+                            raise no_such_overload()
+                        if not value.present:
+                            continue
+                        value = value.value
+                    made.append(value)
+                return made
+
+            return some
+
+        def new(frame: Frame) -> Any:
+            frame[0] -= NEW_LIST
+            return [item(frame) for item in items]
+
+        return new
+
+    def _map(self, node: MapNode) -> Code:
+        entries = tuple((self.compile(key), self.compile(value)) for key, value in node.entries)
+        optional = tuple(node.optional)
+
+        def new(frame: Frame) -> Any:
+            frame[0] -= NEW_MAP
+            made: dict[Any, Any] = {}
+            for (key, value), maybe in zip(entries, optional, strict=True):
+                name, item = key(frame), value(frame)
+                if not isinstance(name, str | int):
+                    raise EvaluationError("unsupported key type")
+                if maybe:
+                    if type(item) is not Optional:
+                        raise no_such_overload()
+                    if not item.present:
+                        continue
+                    item = item.value
+                if find(made, name) is not ABSENT:
+                    raise EvaluationError(f"insert failed: key {stdlib.key_shown(name)} already exists")
+                made[name] = item
+            return made
+
+        return new
+
+    def _call(self, node: Call) -> Code:
+        args = [self.compile(arg) for arg in node.operands]
+        fast = self._operator(node, args)
+        if fast is not None:
+            return fast
+        name = node.function
+        if name in ("or", "orValue"):
+            return _or(args[0], args[1], name == "orValue")
+        if name == "sum":
+            return _call(functools.partial(lists.total, kind=node.overloads[0].split("_")[1]), args, PRICES["sum"])
+        functions = _functions()
+        function = functions.get(f".{name}") if node.target is not None else None
+        return _call(function or functions[name], args, PRICES.get(name))
+
+    def _operator(self, node: Call, args: list[Code]) -> Code | None:
+        """Operators on types that are known, without dispatch."""
+        if len(node.overloads) != 1 or len(args) != 2:
+            return None
+        name, overload, (left, right) = node.function, node.overloads[0], args
+        if name in ("_==_", "_!=_"):
+            return _equality(left, right, name == "_==_", _static(node.args))
+        if name in _COMPARED and overload.endswith("_int64"):
+            return _comparison(_COMPARED[name], left, right)
+        if name in _COMPARED and overload.endswith("_string"):
+            return _string_comparison(_COMPARED[name], left, right)
+        if overload in _ARITHMETIC:
+            return _arithmetic(_ARITHMETIC[overload], left, right)
+        if overload == "in_list" and isinstance(node.args[1], ListNode) and _static([node.args[0]]) == "string":
+            return _one_of(left, right)
+        return None
+
+    def _fold(self, node: Fold) -> Code:
+        source = self.compile(node.range)
+        before = self._places.get(node.variable)
+        place = self._places[node.variable] = self.width
+        self.width += 1
+        body = self.compile(node.body)
+        condition = None if node.filter is None else self.compile(node.filter)
+        if before is None:
+            del self._places[node.variable]
+        else:
+            self._places[node.variable] = before
+        match node.macro:
+            case "all":
+                return folds.quantifier(source, place, body, False, 3)
+            case "exists":
+                return folds.quantifier(source, place, body, True, 4)
+            case "exists_one":
+                return folds.exists_one(source, place, body)
+            case "filter":
+                return folds.kept(source, place, body)
+            case "map":
+                return folds.mapped(source, place, body, condition)
+        return folds.optional_map(source, place, body, node.macro == "optMap")
+
+
+def _static(nodes: list[Node]) -> str:
+    """The name of the simple type that all nodes have, else nothing."""
+    name = nodes[0].type.name
+    return name if name in ("string", "int", "bool") and all(node.type.name == name for node in nodes) else ""
+
+
+def _missing(view: Any, fields: list[t.Field]) -> Exception:
+    """Why a chain of fields has no value."""
+    value = view.value if hasattr(view, "value") else None
+    for field in fields:
+        value = value.get(field.key) if isinstance(value, Mapping) else None
+        if value is None:
+            return EvaluationError(f"no such key: {field.key}")
+    return no_such_overload()
+
+
+def _presence(source: Code, fields: list[t.Field], last: t.Field) -> Code:
+    cost, keys, final = len(fields), tuple(field.key for field in fields), last.key
+
+    def has(frame: Frame) -> bool:
+        frame[0] -= cost
+        view = source(frame)
+        if view is None:
+            return False
+        value = view.value
+        for key in keys:
+            value = value.get(key)
+            if value is None:
+                raise _missing(view, fields)
+        return value.get(final) is not None
+
+    return has
+
+
+def _call(function: Function, args: list[Code], price: Price | None) -> Code:
+    if price is not None:
+        codes = tuple(args)
+
+        def priced(frame: Frame) -> Any:
+            values = tuple([code(frame) for code in codes])
+            result = function(*values)
+            frame[0] -= price(values, result)
+            if frame[0] < 0:
+                raise CostExceeded
+            return result
+
+        return priced
+    if len(args) == 1:
+        only = args[0]
+
+        def unary(frame: Frame) -> Any:
+            frame[0] -= 1
+            return function(only(frame))
+
+        return unary
+    if len(args) == 2:
+        left, right = args
+
+        def binary(frame: Frame) -> Any:
+            frame[0] -= 1
+            return function(left(frame), right(frame))
+
+        return binary
+
+    def call(frame: Frame) -> Any:
+        frame[0] -= 1
+        return function(*[code(frame) for code in args])
+
+    return call
+
+
+def _equality(left: Code, right: Code, wanted: bool, static: str) -> Code:
+    if static == "string":
+
+        def same_text(frame: Frame) -> bool:
+            a, b = left(frame), right(frame)
+            short = min(len(a), len(b))
+            frame[0] -= 1 if 0 < short <= 10 else -int(-short * TRAVERSAL // 1)
+            return (a == b) is wanted
+
+        return same_text
+    if static:
+
+        def same_scalar(frame: Frame) -> bool:
+            frame[0] -= 1
+            return (left(frame) == right(frame)) is wanted
+
+        return same_scalar
+
+    def same(frame: Frame) -> bool:
+        a, b = left(frame), right(frame)
+        frame[0] -= compared(a, b)
+        return equals(a, b) is wanted
+
+    return same
+
+
+def _comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:
+    def comparison(frame: Frame) -> bool:
+        frame[0] -= 1
+        return compare(left(frame), right(frame))
+
+    return comparison
+
+
+def _string_comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:
+    def comparison(frame: Frame) -> bool:
+        a, b = left(frame), right(frame)
+        frame[0] -= compared(a, b)
+        return compare(a, b)
+
+    return comparison
+
+
+def _arithmetic(compute: Callable[[int, int], int], left: Code, right: Code) -> Code:
+    def arithmetic(frame: Frame) -> int:
+        frame[0] -= 1
+        value = compute(left(frame), right(frame))
+        if INT_MIN <= value <= INT_MAX:
+            return value
+        raise EvaluationError("integer overflow")
+
+    return arithmetic
+
+
+def _one_of(left: Code, right: Code) -> Code:
+    def one_of(frame: Frame) -> bool:
+        value, items = left(frame), right(frame)
+        frame[0] -= len(items)
+        return value in items
+
+    return one_of
+
+
+def _or(left: Code, right: Code, unwrap: bool) -> Code:
+    def choose(frame: Frame) -> Any:
+        frame[0] -= 1
+        value = left(frame)
+        if type(value) is not Optional:
+            raise no_such_overload()
+        if value.present:
+            return value.value if unwrap else value
+        return right(frame)
+
+    return choose
+
+
+_COMPILERS: dict[type[Node], Callable[[Any, Any], Code]] = {
+    Literal: Compiler._literal, Ident: Compiler._ident, Select: Compiler._select, Call: Compiler._call,
+    Logic: Compiler._logic, Conditional: Compiler._conditional, ListNode: Compiler._list, MapNode: Compiler._map,
+    Fold: Compiler._fold,
+}  # fmt: skip

@@ -1,0 +1,116 @@
+"""The macros as loops. Each step costs what the expansion into a comprehension would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trimtab.model.cel.cost import NEW_LIST
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
+from trimtab.model.cel.values import LISTS, MAPS, NONE, Optional
+
+Frame = list[Any]
+Code = Callable[[Frame], Any]
+
+
+def _items(value: Any) -> Any:
+    if isinstance(value, (*LISTS, *MAPS)):
+        return value
+    raise no_such_overload()
+
+
+def quantifier(source: Code, place: int, body: Code, decisive: bool, step: int) -> Code:
+    def run(frame: Frame) -> Any:
+        failure: EvaluationError | None = None
+        frame[0] -= 1
+        for item in _items(source(frame)):
+            frame[place] = item
+            frame[0] -= step
+            if frame[0] < 0:
+                raise CostExceeded
+            try:
+                value = body(frame)
+                if value is decisive:
+                    return decisive
+                if type(value) is not bool:
+                    failure = failure or no_such_overload()
+            except EvaluationError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return not decisive
+
+    return run
+
+
+def exists_one(source: Code, place: int, body: Code) -> Code:
+    def run(frame: Frame) -> bool:
+        count = 0
+        frame[0] -= 2
+        for item in _items(source(frame)):
+            frame[place] = item
+            value = _boolean(body(frame))
+            count += value
+            frame[0] -= 1 + value
+            if frame[0] < 0:
+                raise CostExceeded
+        return count == 1
+
+    return run
+
+
+def kept(source: Code, place: int, body: Code) -> Code:
+    def run(frame: Frame) -> list[Any]:
+        made = []
+        frame[0] -= NEW_LIST + 1
+        for item in _items(source(frame)):
+            frame[place] = item
+            if _boolean(body(frame)):
+                made.append(item)
+                frame[0] -= NEW_LIST + 2
+            frame[0] -= 1
+            if frame[0] < 0:
+                raise CostExceeded
+        return made
+
+    return run
+
+
+def mapped(source: Code, place: int, body: Code, condition: Code | None) -> Code:
+    def run(frame: Frame) -> list[Any]:
+        made = []
+        frame[0] -= NEW_LIST + 1
+        for item in _items(source(frame)):
+            frame[place] = item
+            if condition is None or _boolean(condition(frame)):
+                made.append(body(frame))
+                frame[0] -= NEW_LIST + 1
+            frame[0] -= 1
+            if frame[0] < 0:
+                raise CostExceeded
+        return made
+
+    return run
+
+
+def optional_map(source: Code, place: int, body: Code, wrap: bool) -> Code:
+    def run(frame: Frame) -> Any:
+        before = frame[0]
+        value = source(frame)
+        if type(value) is not Optional:
+            raise no_such_overload()
+        if not value.present:
+            frame[0] -= 2
+            return NONE
+        frame[0] -= before - frame[0] + NEW_LIST + 2 + wrap  # the expansion reads the source twice
+        frame[place] = value.value
+        result = body(frame)
+        return Optional(True, result) if wrap else result
+
+    return run
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    raise no_such_overload()
