@@ -1,0 +1,295 @@
+"""Admission webhooks: programs elsewhere that change or refuse a write before it is committed.
+
+Flow: configurations are fed through `upsert` and `remove`. `mutate` asks the mutating webhooks one after the other, in
+the order of their configurations' names, and once more those that asked to see what later ones changed; `validate` asks
+all validating ones at once.
+
+Guarantees: a webhook whose failurePolicy is Fail was asked, or the write is refused. Webhook configurations are exempt.
+
+Caveats: what `mutate` returns is as the webhooks left it: pruning, defaults and validation come after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from trimtab.model.errors import StatusError, forbidden, internal, not_found
+from trimtab.model.kind import Kind
+from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.admission.webhook_client import WebhookClient
+from trimtab.server.admission.webhook_conditions import conditions_met
+from trimtab.server.admission.webhook_match import (
+    Hook,
+    Invocation,
+    exempt,
+    hooks_of,
+    is_namespace,
+    labels_of,
+    seen_kind,
+    selects_object,
+)
+from trimtab.server.admission.webhook_review import (
+    Answer,
+    CallFailedError,
+    check_dry_run,
+    read_answer,
+    review_request,
+    review_version,
+)
+from trimtab.server.auth.wording import quoted
+
+MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+
+Document = dict[str, Any]
+Labels = Callable[[str], Awaitable[Mapping[str, str] | None]]
+"""The labels of a namespace; None when it does not exist."""
+
+
+def _no_equivalents(kind: Kind) -> Sequence[Kind]:
+    return ()
+
+
+def _same_version(document: Document, kind: Kind) -> Document:
+    return {**document, "apiVersion": kind.api_version}
+
+
+class Mutated(msgspec.Struct, frozen=True):
+    """The object as the webhooks left it, and what they want the audit log to have."""
+
+    object: Document
+    annotations: Mapping[str, str]
+
+
+class Webhooks:
+    """The webhooks of the server. `equivalents` are the other served versions of a kind, `convert` gives a document in
+    one of them; webhooks with matchPolicy Equivalent need both."""
+
+    def __init__(
+        self,
+        client: WebhookClient,
+        namespace_labels: Labels,
+        *,
+        equivalents: Callable[[Kind], Sequence[Kind]] = _no_equivalents,
+        convert: Callable[[Document, Kind], Document] = _same_version,
+    ) -> None:
+        self._client = client
+        self._namespace_labels = namespace_labels
+        self._equivalents = equivalents
+        self._convert = convert
+        self._configurations: dict[str, dict[str, tuple[Hook, ...]]] = {MUTATING: {}, VALIDATING: {}}
+        self._hooks: dict[str, tuple[Hook, ...]] = {MUTATING: (), VALIDATING: ()}
+
+    def upsert(self, resource: str, document: Mapping[str, Any]) -> None:
+        """A configuration was written. `resource` is its plural."""
+        self._configurations[resource][document["metadata"]["name"]] = hooks_of(document)
+        self._sort(resource)
+
+    def remove(self, resource: str, name: str) -> None:
+        """A configuration was deleted."""
+        self._configurations[resource].pop(name, None)
+        self._sort(resource)
+
+    def mutates(self, request: AdmissionRequest) -> bool:
+        """Whether `mutate` may do anything. Hot: without configurations it costs nothing."""
+        return self._concerns(MUTATING, request)
+
+    def validates(self, request: AdmissionRequest) -> bool:
+        return self._concerns(VALIDATING, request)
+
+    async def mutate(self, request: AdmissionRequest, options: Mapping[str, Any] | None = None) -> Mutated:
+        """Ask the mutating webhooks. Raises StatusError when one refuses, or fails and may not."""
+        round_ = _Round(request.object, {})
+        if not exempt(request):
+            again = await self._mutate_once(round_, request, options, None)
+            if again:
+                await self._mutate_once(round_, request, options, again)
+        return Mutated(round_.object or {}, round_.annotations)
+
+    async def validate(self, request: AdmissionRequest, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+        """Ask the validating webhooks; what they want the audit log to have. Raises StatusError as `mutate` does."""
+        if exempt(request):
+            return {}
+        concerned = [
+            invocation
+            for hook in self._hooks[VALIDATING]
+            if (invocation := await self._invocation(hook, request, request.object)) is not None
+        ]
+        if not concerned:
+            return {}
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._validated(i, request, options)) for i in concerned]
+        annotations: dict[str, str] = {}
+        for task in tasks:
+            outcome = task.result()
+            if isinstance(outcome, StatusError):
+                raise outcome
+            annotations |= outcome
+        return annotations
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _sort(self, resource: str) -> None:
+        by_name = sorted(self._configurations[resource].items())
+        self._hooks[resource] = tuple(hook for _, hooks in by_name for hook in hooks)
+
+    def _concerns(self, resource: str, request: AdmissionRequest) -> bool:
+        hooks = self._hooks[resource]
+        if not hooks or exempt(request):
+            return False
+        equivalents = self._equivalents(request.kind)
+        return any(seen_kind(hook, request, equivalents) is not None for hook in hooks)
+
+    async def _mutate_once(
+        self,
+        round_: _Round,
+        request: AdmissionRequest,
+        options: Mapping[str, Any] | None,
+        only: frozenset[str] | None,
+    ) -> frozenset[str]:
+        """One round over the webhooks (`only` these); the ones that must see the object again."""
+        invoked: set[str] = set()
+        again: set[str] = set()
+        for hook in self._hooks[MUTATING]:
+            if only is not None and hook.uid not in only:
+                continue
+            invocation = await self._invocation(hook, request, round_.object)
+            if invocation is None:
+                continue
+            try:
+                answer = await self._ask(invocation, request, round_.object, options, mutating=True)
+            except CallFailedError as error:
+                if not hook.ignores_failure:
+                    raise internal(str(error)) from None
+                changed = False
+            else:
+                changed = round_.take(answer, self._patched(invocation, request, round_.object, answer))
+            if changed:
+                again |= invoked
+                invoked.clear()
+            if hook.reinvoke:
+                invoked.add(hook.uid)
+        return frozenset(again)
+
+    async def _validated(
+        self, invocation: Invocation, request: AdmissionRequest, options: Mapping[str, Any] | None
+    ) -> Mapping[str, str] | StatusError:
+        """A failure is returned, not raised: the others are asked to the end, as the reference server does."""
+        try:
+            answer = await self._ask(invocation, request, request.object, options, mutating=False)
+        except CallFailedError as error:
+            return {} if invocation.hook.ignores_failure else internal(str(error))
+        except StatusError as error:
+            return error
+        return answer.annotations
+
+    async def _invocation(self, hook: Hook, request: AdmissionRequest, new: Document | None) -> Invocation | None:
+        """How the webhook is to be called for this write; None when it does not concern it."""
+        seen = seen_kind(hook, request, self._equivalents(request.kind))
+        if seen is None or not selects_object(hook, new, request.old):
+            return None
+        if not await self._selects_namespace(hook, request, new):
+            return None
+        if hook.conditions:
+            subject = review_request(
+                request,
+                seen,
+                uid="",
+                new=self._as(new, seen, request),
+                old=self._as(request.old, seen, request),
+            )
+            met, problem = conditions_met(hook, subject)
+            if problem and not hook.ignores_failure:
+                raise forbidden(request.kind.plural, request.kind.group, request.name, problem)
+            if not met:
+                return None
+        return Invocation(hook, seen)
+
+    async def _selects_namespace(self, hook: Hook, request: AdmissionRequest, new: Document | None) -> bool:
+        if hook.namespaces.empty:
+            return True
+        if is_namespace(request.kind):
+            if not request.subresource and request.operation in (Operation.CREATE, Operation.UPDATE) and new:
+                return hook.namespaces.matches(labels_of(new))
+            name = request.name
+        elif request.namespace:
+            name = request.namespace
+        else:
+            return True
+        labels = await self._namespace_labels(name)
+        if labels is None:
+            raise not_found("namespaces", "", name)
+        return hook.namespaces.matches(labels)
+
+    async def _ask(
+        self,
+        invocation: Invocation,
+        request: AdmissionRequest,
+        new: Document | None,
+        options: Mapping[str, Any] | None,
+        *,
+        mutating: bool,
+    ) -> Answer:
+        hook, seen = invocation
+        check_dry_run(hook, request)
+        version = review_version(hook)
+        uid = str(uuid.uuid4())
+        asked = review_request(
+            request,
+            seen,
+            uid=uid,
+            new=self._as(new, seen, request),
+            old=self._as(request.old, seen, request),
+            options=options,
+        )
+        review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked}
+        body = await self._client.call(hook, review)
+        answer = read_answer(hook, body, uid=uid, version=version, mutating=mutating)
+        for warning in answer.warnings:
+            request.warn(warning)
+        if answer.refusal is not None:
+            raise answer.refusal
+        return answer
+
+    def _patched(
+        self, invocation: Invocation, request: AdmissionRequest, current: Document | None, answer: Answer
+    ) -> Document | None:
+        if not answer.patch:
+            return current
+        if current is None:
+            raise internal(
+                f"admission webhook {quoted(invocation.hook.name)} attempted to modify the object, "
+                "which is not supported for this operation"
+            )
+        from trimtab.server.patch import json_patch
+
+        try:
+            patched = json_patch.apply(self._as(current, invocation.kind, request), answer.patch)
+        except StatusError as error:
+            raise internal(error.message) from None
+        if not isinstance(patched, dict):
+            raise internal(f"the patch of admission webhook {quoted(invocation.hook.name)} leaves no object")
+        return self._convert(patched, request.kind) if invocation.kind is not request.kind else patched
+
+    def _as(self, document: Document | None, kind: Kind, request: AdmissionRequest) -> Document | None:
+        return document if document is None or kind is request.kind else self._convert(document, kind)
+
+
+class _Round:
+    """The object on its way through the mutating webhooks."""
+
+    def __init__(self, document: Document | None, annotations: dict[str, str]) -> None:
+        self.object = document
+        self.annotations = annotations
+
+    def take(self, answer: Answer, patched: Document | None) -> bool:
+        """Keep what a webhook said; whether it changed the object."""
+        self.annotations |= answer.annotations
+        changed = patched != self.object
+        self.object = patched
+        return changed
