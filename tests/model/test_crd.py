@@ -122,6 +122,7 @@ class Probe(
 
 
 SPEC = structural(Probe)["properties"]["spec"]
+KIND = Scheme().kind_of(Probe)
 
 
 def test_the_definition_carries_names_scope_and_subresources() -> None:
@@ -223,6 +224,80 @@ def test_a_choice_between_fields_that_do_not_exist_is_refused() -> None:
         structural(Choice)
 
 
+def probe(name: str, **spec: Any) -> dict[str, Any]:
+    target = {"group": "", "version": "v1", "kind": "Node", "name": "n"}
+    return {
+        "apiVersion": "checks.trimtab.dev/v1alpha1",
+        "kind": "Probe",
+        "metadata": {"name": name},
+        "spec": {"target": target, "http": "x", **spec},
+    }
+
+
+FULL = {
+    "zone": "a",
+    "namespace": "b",
+    "ports": [{"name": "p", "number": 1, "note": "x"}],
+    "byName": {"p": {"name": "p", "number": 1}},
+}
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"command": ["x"]}, "exactly one of http, command must be set"),
+    ({"count": 0}, "should be greater than 0"),
+    ({"mode": "Other"}, 'Unsupported value: "Other"'),
+    ({"period": "soon"}, "should match"),
+    ({"tags": ["a", "a"]}, "Duplicate value"),
+    ({"ports": [{"name": "a", "number": 1}, {"name": "a", "number": 2}]}, "Duplicate value"),
+    ({"limits": {"low": 11}}, "low may not be above high"),
+    ({"code": "no"}, "is no code"),
+    ({"size": "1GiB"}, "should match"),
+    ({"port": True}, "must be of type"),
+]
+
+HELD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (FULL, {"zone": "other"}, "may not be changed"),
+    (FULL, {"zone": None}, "zone may be neither set nor removed later"),
+    ({}, {"zone": "a"}, "zone may be neither set nor removed later"),
+    (FULL, {"zone": "a", "mode": "Passive"}, ""),
+    (FULL, {"target": {"name": "other"}}, "may not be changed"),
+    (FULL, {"namespace": "other"}, "may not be changed"),
+    ({}, {"namespace": "b"}, "namespace may be given only at creation"),
+    (FULL, {"namespace": None}, ""),
+    (FULL, {"ports": [{"name": "p", "number": 2, "note": "x"}]}, "may not be changed"),
+    (FULL, {"ports": [{"name": "p", "number": 1}, {"name": "q", "number": 2}]}, ""),
+    (FULL, {"byName": {"p": {"number": 3}}}, "may not be changed"),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED)
+def test_our_own_schema_refuses(spec: dict[str, Any], message: str) -> None:
+    schema, obj = KIND.schema, probe("refused", **spec)
+    assert message in "; ".join(map(str, [*schema.walk(obj).errors, *schema.rules(obj, None)]))
+
+
+@pytest.mark.parametrize(("before", "change", "message"), HELD)
+def test_our_own_schema_holds_fields_as_marked(before: dict[str, Any], change: dict[str, Any], message: str) -> None:
+    schema, old = KIND.schema, probe("held", **before)
+    assert schema.walk(old).errors == []
+    new = merged(old, {"spec": change})
+    assert schema.walk(new).errors == []
+    problems = "; ".join(map(str, schema.rules(new, old)))
+    assert message in problems if message else not problems
+
+
+def merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
 # --- on a real kube-apiserver ---------------------------------------------------------------------------------------
 
 Ask = Callable[..., tuple[int, dict[str, Any]]]
@@ -251,16 +326,6 @@ def ask(real_cluster: RealCluster) -> Ask:
     return asked
 
 
-def probe(name: str, **spec: Any) -> dict[str, Any]:
-    target = {"group": "", "version": "v1", "kind": "Node", "name": "n"}
-    return {
-        "apiVersion": "checks.trimtab.dev/v1alpha1",
-        "kind": "Probe",
-        "metadata": {"name": name},
-        "spec": {"target": target, "http": "x", **spec},
-    }
-
-
 @pytest.mark.cluster
 def test_a_real_server_defaults_what_the_class_defaults(ask: Ask) -> None:
     code, made = ask("POST", PROBES, probe("defaults"))
@@ -278,52 +343,15 @@ def test_a_real_server_defaults_what_the_class_defaults(ask: Ask) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"command": ["x"]}, "exactly one of http, command must be set"),
-        ({"count": 0}, "should be greater than 0"),
-        ({"mode": "Other"}, 'Unsupported value: "Other"'),
-        ({"period": "soon"}, "should match"),
-        ({"tags": ["a", "a"]}, "Duplicate value"),
-        ({"ports": [{"name": "a", "number": 1}, {"name": "a", "number": 2}]}, "Duplicate value"),
-        ({"limits": {"low": 11}}, "low may not be above high"),
-        ({"code": "no"}, "is no code"),
-        ({"size": "1GiB"}, "should match"),
-        ({"port": True}, "must be of type"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "message"), REFUSED)
 def test_a_real_server_refuses(ask: Ask, spec: dict[str, Any], message: str) -> None:
     code, said = ask("POST", PROBES, probe("refused", **spec))
     assert code == 422
     assert message in said["message"]
 
 
-FULL = {
-    "zone": "a",
-    "namespace": "b",
-    "ports": [{"name": "p", "number": 1, "note": "x"}],
-    "byName": {"p": {"name": "p", "number": 1}},
-}
-
-
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    ("before", "change", "message"),
-    [
-        (FULL, {"zone": "other"}, "may not be changed"),
-        (FULL, {"zone": None}, "zone may be neither set nor removed later"),
-        ({}, {"zone": "a"}, "zone may be neither set nor removed later"),
-        (FULL, {"zone": "a", "mode": "Passive"}, ""),
-        (FULL, {"target": {"name": "other"}}, "may not be changed"),
-        (FULL, {"namespace": "other"}, "may not be changed"),
-        ({}, {"namespace": "b"}, "namespace may be given only at creation"),
-        (FULL, {"namespace": None}, ""),
-        (FULL, {"ports": [{"name": "p", "number": 2, "note": "x"}]}, "may not be changed"),
-        (FULL, {"ports": [{"name": "p", "number": 1}, {"name": "q", "number": 2}]}, ""),
-        (FULL, {"byName": {"p": {"number": 3}}}, "may not be changed"),
-    ],
-)
+@pytest.mark.parametrize(("before", "change", "message"), HELD)
 def test_a_real_server_holds_fields_as_marked(
     ask: Ask, before: dict[str, Any], change: dict[str, Any], message: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -71,7 +72,7 @@ def _version(kind: Kind, stored: bool) -> Document:
             "specReplicasPath": kind.scale.spec_replicas,
             "statusReplicasPath": kind.scale.status_replicas,
         } | _given(labelSelectorPath=kind.scale.label_selector)
-    version["schema"] = {"openAPIV3Schema": kind.schema.document}
+    version["schema"] = {"openAPIV3Schema": copy.deepcopy(kind.schema.document)}
     return version | _given(
         subresources=subresources,
         additionalPrinterColumns=_columns(kind.columns),

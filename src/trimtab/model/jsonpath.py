@@ -376,9 +376,9 @@ def _slice(match: re.Match[str]) -> Step:
                 high += size
             if low == high:
                 return found
-            for bound, shown in ((low, low), (high - 1, high - 1)):
+            for bound in (low, high - 1):
                 if not 0 <= bound < size:
-                    raise JSONPathError(f"array index out of bounds: index {shown}, length {size}")
+                    raise JSONPathError(f"array index out of bounds: index {bound}, length {size}")
             if low > high:
                 raise JSONPathError(f"starting index {low} is greater than ending index {high}")
             found.extend(value[low:high:stride])

@@ -207,7 +207,7 @@ class _Paths:
         group = _group_words(kind.group)
         operation: Document = {
             "tags": [f"{group[0].lower()}{group[1:]}_{kind.version}"],
-            "description": _sentence(kind.kind, verb, action, sub),
+            "description": _sentence(kind.kind, verb, action, sub, self._native),
             "operationId": f"{verb}{group}{kind.version[:1].upper()}{kind.version[1:]}{named}",
         }
         taken = (_NATIVE_TAKEN if self._native else {}).get(action, _TAKEN[action])
@@ -235,11 +235,11 @@ class _Paths:
         return ("*/*",) if self._native else ("application/json", "application/yaml")
 
 
-def _sentence(kind: str, verb: str, action: str, sub: str) -> str:
+def _sentence(kind: str, verb: str, action: str, sub: str, native: bool) -> str:
     of = f" {sub} of" if sub else ""
     match action:
         case "list":
-            return f"list objects of kind {kind}"
+            return f"list or watch objects of kind {kind}" if native else f"list objects of kind {kind}"
         case "deletecollection":
             return f"delete collection of {kind}"
         case "post" | "delete":
