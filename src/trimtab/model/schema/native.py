@@ -126,10 +126,10 @@ class _Compiler:
         table[NoneType] = None
         declared, form = document.get("type"), document.get("format") or ""
         if go == "resource.Quantity":
-            table.update({str: _quantity, int: None, float: None})
+            table.update(dict.fromkeys((str, bool, list, dict), _quantity))
+            table.update({int: None, float: None})
         elif document.get("x-kubernetes-int-or-string") or form == "int-or-string":
-            refuse = _misfit("int32", "json: cannot unmarshal {} into Go value of type int32")
-            table.update(dict.fromkeys((float, bool, list, dict), refuse))
+            table.update(dict.fromkeys((float, bool, list, dict), _misfit("int32")))
             table.update({str: None, int: _int_range("int32")})
         elif declared == "string":
             if form == "date-time":
@@ -225,8 +225,8 @@ def _climb(more: Found, step: Step, found: Found) -> Found:
     return found if more is None else above(more, step, found)
 
 
-def _misfit(go: str, message: str = "") -> Check:
-    return lambda value: [Misfit(value, go, message.format(json_kind(value)))]
+def _misfit(go: str) -> Check:
+    return lambda value: [Misfit(value, go)]
 
 
 def _int_range(go: str) -> Check:
@@ -242,8 +242,8 @@ def _int_range(go: str) -> Check:
 _QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
 
 
-def _quantity(value: str) -> Found:
-    if len(value) < 1024 and _QUANTITY.fullmatch(value):
+def _quantity(value: Any) -> Found:
+    if isinstance(value, str) and len(value) < 1024 and _QUANTITY.fullmatch(value):
         return None
     form = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     return [Misfit(value, "resource.Quantity", f"quantities must match the regular expression {form}")]
