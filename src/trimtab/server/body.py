@@ -47,6 +47,14 @@ def from_json(body: bytes) -> Any:
         raise bad_request(f"the body is not JSON: {error}") from None
 
 
+def from_json_or_yaml(body: bytes) -> Any:
+    """An apply says YAML and mostly is JSON, which is YAML too and a hundred times faster to read."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return from_yaml(body)
+
+
 def from_yaml(body: bytes) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError

@@ -39,7 +39,7 @@ def read(request: Request, served: Served, target: Target, mode: str) -> Read:
 
 def read_applied(request: Request, served: Served, target: Target, mode: str) -> Document:
     """The body of an apply: only what the manager means, so nothing is defaulted."""
-    document = body.from_yaml(request.body)
+    document = body.from_json_or_yaml(request.body)
     body.check_depth(request.body, document)
     checked = check_place(document, served, target)
     found = object_meta.decode(checked["metadata"], native=served.strategy.native)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING
 
-from trimtab.server.http import Request
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -22,12 +21,14 @@ class Metrics:
         self._buckets: dict[str, list[int]] = {}
         self._sums: dict[str, float] = {}
 
-    def observe(self, request: Request, code: int, seconds: float) -> None:
-        key = (request.method, code)
+    def observe(self, method: str, code: int, seconds: float) -> None:
+        key = (method, code)
         self._requests[key] = self._requests.get(key, 0) + 1
-        buckets = self._buckets.setdefault(request.method, [0] * (len(BUCKETS) + 1))
+        buckets = self._buckets.get(method)
+        if buckets is None:
+            buckets = self._buckets[method] = [0] * (len(BUCKETS) + 1)
         buckets[bisect.bisect_left(BUCKETS, seconds)] += 1
-        self._sums[request.method] = self._sums.get(request.method, 0.0) + seconds
+        self._sums[method] = self._sums.get(method, 0.0) + seconds
 
     def lines(self) -> list[str]:
         name = "apiserver_request_total"

@@ -24,8 +24,10 @@ SELF = "."
 
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """What is in either set."""
-    if not a or not b:
-        return a or b
+    if not b:
+        return a
+    if not a:
+        return b
     result, grown = a, False
     for element, theirs in b.items():
         ours = a.get(element)

@@ -81,6 +81,9 @@ class HorizontalPodAutoscaler(Native):
             errors += each(path, value, names.path_segment(value)) if value else [required(path)]
         for index, metric in enumerate(spec.get("metrics") or []):
             errors += _metric(metric, f"spec.metrics[{index}]")
+        if least == 0 and not any(m.get("type") in ("Object", "External") for m in spec.get("metrics") or []):
+            why = "must specify at least one Object or External metric to support scaling to zero replicas"
+            errors.append(forbidden("spec.metrics", why))
         return errors
 
     def row(self, obj: Document) -> Sequence[Any]:

@@ -108,7 +108,7 @@ class ConfigMap(Native):
             errors += each(f"binaryData[{key}]", key, names.config_key(key))
             size += _decoded_size(value)
         if size > MAX_DATA:
-            errors.append(too_long("", MAX_DATA))
+            errors.append(too_long("[]", MAX_DATA))
         return errors
 
     def row(self, obj: Document) -> Sequence[Any]:

@@ -56,10 +56,11 @@ def spec_problems(spec: Document) -> list[FieldError]:
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(problems)))
         errors += _version(version, path, {field: f"{path}.{field}" for field in _TOP if not tops[field]})
     if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(invalid_go("spec.versions", _GO_VERSIONS, "must contain unique version names"))
+        errors.append(invalid_go("spec.versions", _GO_VERSIONS + "{…}", "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
-        errors.append(invalid_go("spec.versions", _GO_VERSIONS, why))
+        shown = _GO_VERSIONS + ("{…}" if versions else "(nil)")
+        errors.append(invalid_go("spec.versions", shown, why))
     if versions and (problems := names.dns_1035(versions[0].get("name", ""))):
         errors.append(invalid("spec.version", versions[0].get("name", ""), ",".join(problems)))
     what = spec.get("names") or {}
@@ -70,7 +71,7 @@ def spec_problems(spec: Document) -> list[FieldError]:
     return errors + _conversion(spec.get("conversion"))
 
 
-_GO_VERSIONS = "[]apiextensions.CustomResourceDefinitionVersion{…}"
+_GO_VERSIONS = "[]apiextensions.CustomResourceDefinitionVersion"
 
 # Fields of a version, and where the real server has them when all versions agree.
 _TOP = {

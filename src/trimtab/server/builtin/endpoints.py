@@ -45,7 +45,10 @@ def _subset(subset: Document, path: str) -> list[FieldError]:
     for field in ("addresses", "notReadyAddresses"):
         for index, address in enumerate(subset.get(field) or []):
             where = f"{path}.{field}[{index}]"
-            errors += reachable_ip(address.get("ip", ""), f"{where}.ip")
+            ip = address.get("ip", "")
+            errors += reachable_ip(ip, f"{where}.ip")
+            if valid_ip(ip, ""):
+                errors.append(invalid(f"{where}.ip", ip, "must be a valid IP address"))
             if address.get("hostname"):
                 errors += each(f"{where}.hostname", address["hostname"], names.dns_label(address["hostname"]))
     ports = subset.get("ports") or []

@@ -19,7 +19,9 @@ def dns_label(name: str, prefix: bool = False) -> list[str]:
     says += (
         f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{DNS_LABEL}')"
     )
-    return _checked(_whole(name, prefix), DNS_LABEL, says, 63)
+    name = _whole(name, prefix)
+    says = "must not contain dots" if not dns_subdomain_problems(name) else says
+    return _checked(name, DNS_LABEL, says, 63)
 
 
 def dns_1035(name: str, prefix: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from trimtab.model.errors import FieldError
 from trimtab.model.names import label_key_problems
 from trimtab.model.quantity import Quantity
-from trimtab.server.builtin.problems import each, invalid
+from trimtab.server.builtin.problems import invalid, invalid_go
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
 
@@ -48,9 +48,10 @@ def resource_problems(resources: dict[str, Any], path: str) -> list[FieldError]:
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             where = f"{path}.{field}[{name}]"
-            errors += each(f"{path}.{field}", name, label_key_problems(name))
+            errors += [invalid_go(where, name, problem) for problem in label_key_problems(name)]
             if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
-                errors.append(invalid(f"{path}.{field}", name, "must be a standard resource for containers"))
+                errors.append(invalid_go(where, name, "must be a standard resource type or fully qualified"))
+                errors.append(invalid_go(where, name, "must be a standard resource for containers"))
             if Quantity(value) < Quantity(0):
                 errors.append(invalid(where, str(value), "must be greater than or equal to 0"))
             limit = limits.get(name)

@@ -9,7 +9,7 @@ from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
 from trimtab.server.builtin import gosource, names
 from trimtab.server.builtin.native import AGE, NAME, Native, Plain, kind
-from trimtab.server.builtin.problems import each, invalid_go, items, label_selector, required, unsupported
+from trimtab.server.builtin.problems import each, invalid, invalid_go, items, label_selector, required, unsupported
 from trimtab.server.strategy import Document
 
 GROUP = "rbac.authorization.k8s.io"
@@ -34,7 +34,10 @@ class Role(Plain):
                 why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
                 errors.append(required(path, why))
             for index, selector in enumerate(selectors):
-                errors += label_selector(selector, f"{path}[{index}]")
+                found = label_selector(selector, f"{path}[{index}]")
+                errors += found
+                if any(error.path.endswith((".operator", ".values", ".key")) for error in found):
+                    errors.append(invalid(f"{path}[{index}]", "null", "invalid label selector."))
         return errors
 
 

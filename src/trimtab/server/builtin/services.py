@@ -137,6 +137,8 @@ def _keep_allocated(spec: Document, old: Document) -> None:
 def _allocate(spec: Document, uid: str) -> None:
     what = spec.get("type") or "ClusterIP"
     if what == "ExternalName":
+        if spec.get("clusterIP"):
+            spec.setdefault("clusterIPs", [spec["clusterIP"]])
         return
     if not spec.get("clusterIP"):
         given = spec.get("clusterIPs")
