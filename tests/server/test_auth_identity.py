@@ -175,6 +175,13 @@ async def test_a_deleted_account_ends_its_known_tokens(
     assert await refused(authenticator, credential)
 
 
+async def test_missed_changes_end_all_known_tokens(authenticator: Authenticator, key: TokenKey) -> None:
+    header = f"Bearer {token(key)}"
+    await authenticator.authenticate(header)
+    authenticator.changed_unknown()
+    assert authenticator.known(header) is None
+
+
 async def test_a_deleted_secret_ends_the_tokens_bound_to_it(
     authenticator: Authenticator, key: TokenKey, objects: Objects
 ) -> None:

@@ -115,6 +115,19 @@ def test_what_is_removed_no_longer_grants(removed: tuple[str, str, str]) -> None
     assert not authorizer.authorize(question).allowed
 
 
+def test_a_list_replaces_what_was_known_of_its_resource_only() -> None:
+    authorizer = Authorizer()
+    authorizer.upsert("clusterroles", role("old", PODS))
+    authorizer.upsert("roles", role("kept", PODS, namespace="ns"))
+    authorizer.upsert("rolebindings", binding("b", "Role", "kept", user("alice"), namespace="ns"))
+    authorizer.upsert("clusterrolebindings", binding("b", "ClusterRole", "old", user("alice")))
+    authorizer.replace("clusterroles", [role("new", PODS)])
+    assert not authorizer.authorize(Attributes(ALICE, "get", resource="pods")).allowed
+    assert authorizer.authorize(Attributes(ALICE, "get", resource="pods", namespace="ns")).allowed
+    authorizer.replace("rolebindings", [])
+    assert not authorizer.authorize(Attributes(ALICE, "get", resource="pods", namespace="ns")).allowed
+
+
 def test_a_changed_binding_no_longer_grants_to_its_old_subject() -> None:
     authorizer = Authorizer()
     authorizer.upsert("clusterroles", role("r", PODS))

@@ -160,7 +160,7 @@ def _x509(error: ssl.SSLCertVerificationError) -> str:
 def _http_problem(status: int, body: bytes) -> str:
     if status == 404:
         return "the server could not find the requested resource"
+    text = body[:2048].decode("utf-8", "replace").strip()
     if status >= 500:
-        text = body[:2048].decode("utf-8", "replace").strip()
         return f"an error on the server ({quoted(text)}) has prevented the request from succeeding"
-    return f"the server answered {status}"
+    return text or f"the server answered {status}"

@@ -153,6 +153,12 @@ class Authenticator:
         for digest in self._dependents.pop((resource, namespace, name), ()):
             self._forget(digest)
 
+    def changed_unknown(self) -> None:
+        """Changes may have been missed: forget every token."""
+        self._epoch += 1
+        self._tokens.clear()
+        self._dependents.clear()
+
     def _by_certificate(self, der: bytes) -> User | None:
         digest = hashlib.sha256(der).digest()
         found = self._certificates.get(digest)

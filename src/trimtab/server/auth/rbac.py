@@ -10,7 +10,7 @@ and all are dropped whenever a role or binding changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -121,6 +121,16 @@ class Authorizer:
         else:
             self._unbind((namespace, name))
         self._verdicts.clear()
+
+    def replace(self, resource: str, documents: Iterable[Mapping[str, Any]]) -> None:
+        """All roles or bindings of one resource, after a list: what is not among them is gone."""
+        plural = resource.partition(".")[0]
+        table: Mapping[tuple[str, str], Any] = self._roles if plural in ("roles", "clusterroles") else self._bindings
+        clustered = plural.startswith("cluster")
+        for namespace, name in [key for key in table if (not key[0]) == clustered]:
+            self.remove(plural, namespace, name)
+        for document in documents:
+            self.upsert(plural, document)
 
     def role_rules(self, role: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of the role that a binding in `namespace` refers to; None when there is no such role."""
