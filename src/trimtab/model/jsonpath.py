@@ -241,8 +241,6 @@ class _Parser:
             self.plain = False
             return _wildcard
         name = written.replace("\\", "")
-        if not name:  # "{.}" and a trailing dot: the object itself
-            return list
         self.keys.append(name)
         return _key(name)
 
@@ -293,7 +291,7 @@ class _Parser:
             return steps
         self.plain = False
         match = _SLICE.fullmatch(":" if inside == "*" else inside)
-        if match is None or not inside:
+        if match is None:
             raise JSONPathError(f"invalid array index {inside}")
         return [_slice(match)]
 

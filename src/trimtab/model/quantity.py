@@ -26,15 +26,16 @@ class Notation(Enum):
 class Quantity:
     """An amount, equal to any of the same amount. `str` is the canonical form. ValueError on bad text."""
 
-    __slots__ = ("nanos", "notation")
+    __slots__ = ("_given", "nanos", "notation")
 
     def __init__(self, text: str | int) -> None:
-        self.nanos, self.notation = _read(str(text))
+        self.nanos, self.notation, kept = _read(str(text))
+        self._given = str(text) if kept else ""
 
     @classmethod
     def of(cls, nanos: int, notation: Notation = Notation.DECIMAL) -> Quantity:
         made = cls.__new__(cls)
-        made.nanos, made.notation = nanos, notation
+        made.nanos, made.notation, made._given = nanos, notation, ""
         return made
 
     @property
@@ -71,7 +72,7 @@ class Quantity:
         return hash(self.nanos)
 
     def __str__(self) -> str:
-        return _canonical(self.nanos, self.notation)
+        return self._given or _canonical(self.nanos, self.notation)
 
     def __repr__(self) -> str:
         return f"Quantity({str(self)!r})"
@@ -92,7 +93,8 @@ SCHEMA_PATTERN = (
 """As controller-gen writes it, so that schemas of the field look alike."""
 
 
-def _read(text: str) -> tuple[int, Notation]:
+def _read(text: str) -> tuple[int, Notation, bool]:
+    """The amount, its notation, and whether the text is near enough to canonical that Kubernetes keeps it as it is."""
     split = _SPLIT.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if split is None:
         raise ValueError(f"quantities must match the regular expression '{_SPLIT_SHOWN}'")
@@ -105,7 +107,18 @@ def _read(text: str) -> tuple[int, Notation]:
     nanos = _divided_up(amount.numerator, amount.denominator)
     if notation is Notation.BINARY:
         nanos = max(-_LARGEST, min(_LARGEST, nanos))
-    return nanos, notation
+    return nanos, notation, _is_kept(number, suffix, notation)
+
+
+def _is_kept(number: str, suffix: str, notation: Notation) -> bool:
+    whole, _, fraction = number.lstrip("+-").lstrip("0").partition(".")
+    digits = whole + fraction
+    if not digits or digits[0] == "0" or len(digits) > 15:
+        return False
+    if notation is Notation.BINARY:
+        return not fraction and int(digits) % 8 != 0 and len(digits) + _BINARY[suffix] * 3 // 10 < 15
+    scale = (_DECIMAL[suffix] if notation is Notation.DECIMAL else int(suffix[1:])) - len(fraction)
+    return scale >= -9 and scale % 3 == 0 and not digits.endswith("000")
 
 
 def _suffix(suffix: str) -> tuple[Notation, Fraction]:
