@@ -6,13 +6,19 @@ Policies (roles, bindings, webhook configurations) are followed by watch and kep
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
+from trimtab.model.kind import Kind
 from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.admission.webhook_client import WebhookClient
+from trimtab.server.admission.webhooks import Webhooks
 from trimtab.server.auth.escalation import check_escalation
 from trimtab.server.auth.rbac import GROUP as RBAC
 from trimtab.server.registry import Served
-from trimtab.store.contract import Change, Entry, Gone, Op, Query
+from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -32,13 +38,17 @@ class Admission:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._since: dict[str, int] = {}
+        self._webhooks = Webhooks(WebhookClient(self._resolve), self._namespace_labels, equivalents=self._equivalents)
 
     def mutates(self, request: AdmissionRequest) -> bool:
-        return False
+        """Hot: without webhooks it costs nothing."""
+        return self._webhooks.mutates(request)
 
     async def mutate(self, request: AdmissionRequest) -> dict[str, Any]:
-        assert request.object is not None  # noqa: S101
-        return request.object
+        """The object as the webhooks leave it: the same one when none changed it."""
+        mutated = (await self._webhooks.mutate(request)).object
+        assert request.object is not None  # noqa: S101 - deletions are not mutated
+        return request.object if mutated == request.object else mutated
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Raises when the write must not be."""
@@ -52,6 +62,27 @@ class Admission:
                 namespace=request.namespace,
                 name=request.name if request.operation is Operation.UPDATE else "",
             )
+        if self._webhooks.validates(request):
+            await self._webhooks.validate(request)
+
+    async def close(self) -> None:
+        await self._webhooks.close()
+
+    async def _namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        entry = await self._server.store.get(Key("namespaces", "", name))
+        return entry.labels if entry is not None else None
+
+    async def _resolve(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        """Where a Service is served: the first ready address of its Endpoints."""
+        entry = await self._server.store.get(Key("endpoints", namespace, name))
+        for subset in (orjson.loads(entry.value).get("subsets") or ()) if entry is not None else ():
+            addresses, ports = subset.get("addresses") or (), subset.get("ports") or ()
+            if addresses and ports:
+                return addresses[0]["ip"], ports[0]["port"]
+        raise LookupError(f'no endpoints available for service "{name}"')
+
+    def _equivalents(self, kind: Kind) -> Sequence[Kind]:
+        return [s.kind for s in self._server.registry if s.kind.resource == kind.resource and s.kind is not kind]
 
     async def load(self) -> None:
         for served in self._followed():
@@ -96,9 +127,13 @@ class Admission:
     def _observe(self, served: Served, entry: Entry) -> None:
         if served.kind.group == RBAC:
             self._server.authorizer.upsert(served.kind.plural, served.decode(entry))
+        else:
+            self._webhooks.upsert(served.kind.plural, served.decode(entry))
 
     def _changed(self, served: Served, change: Change) -> None:
         if change.op is Op.PUT:
             self._observe(served, change.entry)
         elif served.kind.group == RBAC:
             self._server.authorizer.remove(served.kind.plural, change.entry.key.namespace, change.entry.key.name)
+        else:
+            self._webhooks.remove(served.kind.plural, change.entry.key.name)
