@@ -1,4 +1,9 @@
-"""All differences of all scenarios as one document, most common first: `python -m tests.differential.report [PATTERN]`."""
+"""The differences of all scenarios as one document, the most damaging first.
+
+    python -m tests.differential.report [PATTERN]
+
+After an answer with another status code the rest of a scenario is not compared: it only follows.
+"""
 
 import collections
 import re
@@ -10,47 +15,77 @@ from trimtab.testing.cluster import RealCluster
 from trimtab.testing.embedded import TrimtabServer
 
 from .compare import Difference, Scenario, signature
-from .differences import accepted
 from .exchange import shown
 from .prepare import prepared
 from .scenarios import SCENARIOS
 
+CLASSES = {
+    "another status code": re.compile(r"^status$"),
+    "objects, lists and events that clients read": re.compile(
+        r"^body(?!.*managedFields)(?!.*(message|causes|details|reason)).*"
+    ),
+    "owners of fields": re.compile(r"^body.*managedFields"),
+    "what an error says": re.compile(r"^body"),
+    "headers": re.compile(r"^headers"),
+}
+Found = list[tuple[Scenario, Difference]]
+
 
 def main() -> None:
     pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    found: list[tuple[Scenario, Difference]] = []
+    chosen = [scenario for scenario in SCENARIOS if pattern.search(scenario.name)]
+    found: Found = []
     agreed = 0
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder, name) for name in ("real", "ours")]
         for place in places:
             place.mkdir()
         with RealCluster(places[0]) as real, TrimtabServer(places[1]) as ours, prepared(real, ours) as pair:
-            for scenario in SCENARIOS:
-                if not pattern.search(scenario.name):
-                    continue
-                differences = pair.all_differences(scenario)
-                left = [each for each in differences if accepted(scenario.name, scenario.requests[each.step], each) is None]
-                found += [(scenario, each) for each in left]
-                agreed += not left
-    print(document(found, agreed))
+            for scenario in chosen:
+                differences = pair.differences(scenario)
+                agreed += not differences
+                found += [(scenario, each) for each in leading(differences)]
+    print(document(found, agreed, len(chosen)))
 
 
-def document(found: list[tuple[Scenario, Difference]], agreed: int) -> str:
-    failing = {scenario.name for scenario, _ in found}
-    groups: dict[tuple[str, str, str], list[tuple[Scenario, Difference]]] = collections.defaultdict(list)
-    for scenario, each in found:
-        groups[(signature(each), shown(each.real, 160), shown(each.ours, 160))].append((scenario, each))
-    lines = [f"# {len(failing)} scenarios differ, {agreed} agree", ""]
-    for (path, _, _), members in sorted(groups.items(), key=lambda group: -len(group[1])):
-        scenario, each = members[0]
-        request = scenario.requests[each.step]
-        lines += [
-            f"- **{path}** in {len(members)} places, as in `{scenario.name}` [{each.step}] {request.method} {request.path}",
-            f"  - body: `{shown(request.body, 300) if request.body is not None else ''}`",
-            f"  - real: `{shown(each.real, 400)}`",
-            f"  - ours: `{shown(each.ours, 400)}`",
-        ]
+def leading(differences: list[Difference]) -> list[Difference]:
+    """Those up to the first answer with another status code, and of that answer only the code and what it says."""
+    kept: list[Difference] = []
+    for step in sorted({each.step for each in differences}):
+        here = [each for each in differences if each.step == step]
+        if any(each.path == "status" for each in here):
+            says = next((each for each in here if each.path in ("body.message", "body")), here[-1])
+            code = next(each for each in here if each.path == "status")
+            return [*kept, Difference(step, "status", f"{code.real} {says.real}", f"{code.ours} {says.ours}")]
+        kept += here
+    return kept
+
+
+def document(found: Found, agreed: int, total: int) -> str:
+    lines = [f"# {total - agreed} of {total} scenarios differ", ""]
+    left = found
+    for title, pattern in CLASSES.items():
+        here = [item for item in left if pattern.search(item[1].path)]
+        left = [item for item in left if not pattern.search(item[1].path)]
+        groups: dict[tuple[str, str, str], Found] = collections.defaultdict(list)
+        for item in here:
+            groups[signature(item[1]), shown(item[1].real, 120), shown(item[1].ours, 120)].append(item)
+        lines += [f"## {title}: {len({scenario.name for scenario, _ in here})} scenarios, {len(groups)} kinds", ""]
+        for (path, _, _), members in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+            lines += entry(path, members)
     return "\n".join(lines)
+
+
+def entry(path: str, members: Found) -> list[str]:
+    scenario, each = members[0]
+    request = scenario.requests[each.step]
+    names = list(dict.fromkeys(scenario.name for scenario, _ in members))
+    return [
+        f"- {len(names)}x **{path}** `{request.method} {request.path}` ({'; '.join(names[:3])})",
+        *([f"  - body `{shown(request.body, 250)}`"] if request.body is not None else []),
+        f"  - real `{shown(each.real, 500)}`",
+        f"  - ours `{shown(each.ours, 500)}`",
+    ]
 
 
 if __name__ == "__main__":
