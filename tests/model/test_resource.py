@@ -131,6 +131,11 @@ def test_a_patch_carries_only_the_change() -> None:
     assert patch_between(old, new) == {"spec": {"period": "5m", "zone": "z"}}
 
 
+def test_a_patch_leaves_the_servers_metadata_alone() -> None:
+    new = Rollout(metadata=ObjectMeta(name="web", labels={"a": "b"}), spec=served().spec, status=served().status)
+    assert patch_between(served(), new) == {"metadata": {"labels": {"a": "b"}}}
+
+
 def test_what_is_unset_again_is_removed() -> None:
     old = served()
     assert patch_between(old, old.replace(status=UNSET)) == {"status": None}

@@ -65,9 +65,12 @@ def convert(document: Any, cls: type[T]) -> T:
 def patch_between(old: R, new: R) -> Document:
     """The JSON merge patch (RFC 7386) that turns what the API has for `old` into `new`; empty when nothing changed.
 
-    Fields marked Initial are someone else's by now and are left out.
+    Fields marked Initial are someone else's by now, and most of the metadata is the server's: both are left out.
     """
-    return merge_diff(to_document(_owned(old, old)), to_document(_owned(new, old), old.raw))
+    patch = merge_diff(to_document(old), to_document(_with_initial(new, old), old.raw))
+    metadata = {name: value for name, value in patch.pop("metadata", {}).items() if name in _OURS}
+    meant = {name: value for name, value in patch.items() if name not in ("apiVersion", "kind")}
+    return {"metadata": metadata, **meant} if metadata else meant
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
@@ -85,15 +88,12 @@ def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
     return patch
 
 
-def _owned(obj: R, old: R) -> R:
-    """`obj` with the Initial fields as they are in `old`."""
-    changed: R = _with_initial(obj, old)
-    if changed is not obj and old.raw is not None:
-        remember(changed, old.raw)
-    return changed
+_OURS = ("annotations", "finalizers", "labels", "ownerReferences")
+"""The metadata that a writer may change."""
 
 
 def _with_initial(obj: Any, old: Any) -> Any:
+    """`obj` with the Initial fields as they are in `old`."""
     changes: dict[str, Any] = {}
     for field in fields_of(obj.__class__):
         ours, theirs = getattr(obj, field.name), getattr(old, field.name)

@@ -310,6 +310,9 @@ class _Parser:
         compare = _COMPARE.get(operator)
         if compare is None:
             raise JSONPathError(f"unrecognized filter operator {operator}")
+        simple = _KEY_IS.fullmatch(inside)
+        if simple is not None:
+            return _key_is(simple["key"], simple["single"] or simple["double"] or "")
         return _compared(self._inner(left), compare, self._inner(right))
 
     def _inner(self, text: str) -> list[Step]:
@@ -401,6 +404,23 @@ def _exists(steps: list[Step]) -> Step:
     return lambda values: [item for value in values for item in _items(value) if holds(item)]
 
 
+def _key_is(key: str, wanted: str) -> Step:
+    """`[?(@.type=="Ready")]`, the filter of almost every column that has one: no lists in between."""
+
+    def take(values: list[Any]) -> list[Any]:
+        found = []
+        for value in values:
+            for item in _items(value):
+                if isinstance(item, dict) and key in item:
+                    if not isinstance(item[key], str):
+                        raise JSONPathError("incompatible types for comparison")
+                    if item[key] == wanted:
+                        found.append(item)
+        return found
+
+    return take
+
+
 def _compared(left: list[Step], compare: Callable[[Any, Any], bool], right: list[Step]) -> Step:
     def holds(item: Any) -> bool:
         ours, theirs = _run(left, [item]), _run(right, [item])
@@ -455,3 +475,4 @@ _SINGLE = re.compile(r"'(?:\\.|[^'\\\n])*'")
 _SLICE = re.compile(r"(-?[0-9]{0,9})(:-?[0-9]{0,9})?(:-?[0-9]{0,9})?")
 _FILTER_END = re.compile(r"""(?P<inside>(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[^"')\n])+)\)\]""")
 _COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
+_KEY_IS = re.compile(r"""@\.(?P<key>[A-Za-z0-9_-]+)==(?:'(?P<single>[^'\\\n]*)'|"(?P<double>[^"\\\n]*)")""")
