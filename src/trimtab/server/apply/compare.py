@@ -13,7 +13,7 @@ from trimtab.server.apply.fieldset import SELF, FieldSet, ordered, recursive_dif
 from trimtab.server.apply.types import List, Map, Root, Type
 
 # What nobody manages. The object's identity and what the server alone sets.
-UNMANAGED = frozenset({"apiVersion", "kind"})
+UNMANAGED = frozenset({"apiVersion", "kind", "metadata"})  # metadata is compared on its own
 UNMANAGED_METADATA = frozenset(
     {
         "name",
@@ -46,17 +46,17 @@ class Comparison(NamedTuple):
 # A part of a comparison at one node: None is nothing, an empty set the node itself (as in FieldsV1).
 _Node = FieldSet | None
 _Parts = tuple[_Node, _Node, _Node]
-_MODIFIED: _Parts = (None, {}, None)
 
 
 def compare(kind: Root, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     """What made `new` of `old`, both whole objects. Fields that nobody manages are left out."""
-    parts = _compare_maps(kind.map, _managed(old), _managed(new))
-    metadata = _compare_maps(kind.metadata, _metadata(old), _metadata(new))
-    for part, below in zip(parts, metadata, strict=True):
-        if below:
-            part["f:metadata"] = below
-    return Comparison(*map(ordered, parts))
+    parts = _compare_maps(kind.map, old, new, UNMANAGED)
+    before, after = old.get("metadata") or {}, new.get("metadata") or {}
+    if before is not after:
+        for part, below in zip(parts, _compare_maps(kind.metadata, before, after, UNMANAGED_METADATA), strict=True):
+            if below:
+                part["f:metadata"] = below
+    return Comparison(*[ordered(part) if len(part) > 1 else part for part in parts])
 
 
 def everything(kind: Type | None, value: Any) -> FieldSet:
@@ -88,12 +88,16 @@ def everything(kind: Type | None, value: Any) -> FieldSet:
     return {}
 
 
-def _compare_maps(shape: Map, old: dict[str, Any], new: dict[str, Any]) -> tuple[FieldSet, FieldSet, FieldSet]:
+def _compare_maps(
+    shape: Map, old: dict[str, Any], new: dict[str, Any], left_out: frozenset[str] = frozenset()
+) -> tuple[FieldSet, FieldSet, FieldSet]:
     added: FieldSet = {}
     modified: FieldSet = {}
     removed: FieldSet = {}
     fields = shape.fields
     for name, value in new.items():
+        if name in left_out:
+            continue
         if name not in old:
             added["f:" + name] = everything(fields[name], value)
         elif (before := old[name]) != value:
@@ -105,22 +109,28 @@ def _compare_maps(shape: Map, old: dict[str, Any], new: dict[str, Any]) -> tuple
             if less is not None:
                 removed["f:" + name] = less
     for name, value in old.items():
-        if name not in new:
+        if name not in new and name not in left_out:
             removed["f:" + name] = everything(fields[name], value)
-    return ordered(added), ordered(modified), ordered(removed)
+    if len(added) > 1:
+        added = ordered(added)
+    if len(modified) > 1:
+        modified = ordered(modified)
+    if len(removed) > 1:
+        removed = ordered(removed)
+    return added, modified, removed
 
 
 def _compare(kind: Type | None, old: Any, new: Any) -> _Parts:
     """Two values that differ."""
-    if kind is None:
-        return _MODIFIED
+    if kind is None or (kind.map is None and kind.list is None):
+        return None, {}, None
     if isinstance(old, dict) and isinstance(new, dict):
         if kind.map is None or kind.map.atomic:
-            return _MODIFIED
+            return None, {}, None
         return _parts(_compare_maps(kind.map, old, new))
     if isinstance(old, list) and isinstance(new, list):
         if kind.list is None or kind.list.atomic:
-            return _MODIFIED
+            return None, {}, None
         return _compare_lists(kind.list, old, new)
     # The kind of value changed: what was a container lost its children, what is one gained them.
     less, more = _children(kind, old), _children(kind, new)
@@ -170,12 +180,3 @@ def _children(kind: Type, value: Any) -> _Node:
 def _parts(parts: tuple[FieldSet, FieldSet, FieldSet]) -> _Parts:
     added, modified, removed = parts
     return added or None, modified or None, removed or None
-
-
-def _managed(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name != "metadata" and name not in UNMANAGED}
-
-
-def _metadata(document: dict[str, Any]) -> dict[str, Any]:
-    metadata = document.get("metadata") or {}
-    return {name: value for name, value in metadata.items() if name not in UNMANAGED_METADATA}

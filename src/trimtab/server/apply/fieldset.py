@@ -151,7 +151,7 @@ def ordered(fields: FieldSet) -> FieldSet:
 
 def key_element(keys: list[tuple[str, Any]]) -> str:
     """The path element of a list's element that has these keys, which are sorted by name."""
-    return "k:{" + ",".join(f"{_json(name)}:{_json(value)}" for name, value in keys) + "}"
+    return "k:{" + ",".join([f"{_json_text(name)}:{_json(value)}" for name, value in keys]) + "}"
 
 
 def value_element(value: Any) -> str:
@@ -230,6 +230,15 @@ def _canonical(element: str) -> str:
 
 
 def _json(value: Any) -> str:
+    return _json_text(value) if type(value) is str else _json_of(value)
+
+
+@functools.lru_cache(4096)
+def _json_text(value: str) -> str:
+    return _json_of(value)
+
+
+def _json_of(value: Any) -> str:
     text = orjson.dumps(value).decode()
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -117,13 +117,8 @@ def cap(managers: Managers) -> Managers:
 
 
 def _order(entry: dict[str, Any]) -> tuple[str, str, str, str, str]:
-    return (
-        entry["operation"],
-        entry.get("time", ""),
-        entry["manager"],
-        entry["apiVersion"],
-        entry.get("subresource", ""),
-    )
+    subresource = entry.get("subresource", "")
+    return entry["operation"], entry.get("time", ""), entry["manager"], entry["apiVersion"], subresource
 
 
 def _checked(index: int, entry: Any) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def updated(
     served: Container[str] | None = None,
 ) -> Managers:
     """The managers after `writer` made `new` of `old`."""
-    comparison = compare(kind, old, new).without(reset)
+    comparison = compare(kind, old, new)
+    if reset:
+        comparison = comparison.without(reset)
     result: Managers = {}
     for manager, owned in managers.items():
         if served is not None and owned.api_version not in served:
