@@ -14,7 +14,7 @@ from trimtab.model.schema.shape import default, prune
 
 names = st.sampled_from(["a", "b", "c"])
 words = st.text(alphabet="abcxyz", max_size=6)
-numbers = st.integers(-20, 20)
+numbers = st.integers(-4, 4)
 
 values = st.recursive(
     st.one_of(st.booleans(), numbers, st.sampled_from([0.5, 2.5, -1.5]), words),
