@@ -19,10 +19,6 @@ from trimtab.model.cel.values import Mapping as MappingValue
 from trimtab.model.cel.values import Sequence as SequenceValue
 
 REQUEST_SIZE = 3 * 1024 * 1024
-_RESERVED = frozenset({
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
-})  # fmt: skip
 _EXPANDED = re.compile(r"__|[-./]")
 _WORDS = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _ROOT_FIELDS = {
@@ -69,7 +65,7 @@ def escape(name: str) -> str | None:
     """A property's name as an expression writes it, or None when it cannot be written."""
     if not name or "0" <= name[0] <= "9":
         return None
-    if name in _RESERVED:
+    if name in t.RESERVED:
         return f"__{name}__"
     if not re.fullmatch(r"[a-zA-Z0-9_./-]+", name):
         return None
@@ -281,7 +277,7 @@ class ObjectView(MappingValue):
         return (name for name, field in self.type.fields.items() if field.key in self.value)
 
     def find(self, key: Any) -> Any:
-        field = self.type.fields.get(key)
+        field = self.type.field(key)
         if field is None:
             return ABSENT
         value = self.value.get(field.key)

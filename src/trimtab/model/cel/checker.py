@@ -110,7 +110,7 @@ class Checker:
         if target.kind == t.MAP:
             return target.params[1]
         if target.kind == t.STRUCT:
-            field = target.fields.get(node.field)
+            field = target.field(node.field)
             if field is None:
                 self.report(node.place, f"undefined field '{node.field}'")
                 return t.ERROR
@@ -177,13 +177,11 @@ class Checker:
         self.report(node.place, f"found no matching overload for '_?_:_' applied to '{shown}'")
         return t.ERROR
 
-    def _joined(self, node: Node, before: t.Type | None, now: t.Type) -> t.Type:
+    def _joined(self, before: t.Type | None, now: t.Type) -> t.Type:
+        """The type of both. That elements are of one type is validated later, because `format` is exempt."""
         if before is None:
             return now
-        if self._bound.assignable([before], [now]):
-            return t.most_general(before, now)
-        self.report(node.place, f"expected type '{before.text}' but found '{now.text}'")
-        return t.ERROR
+        return t.most_general(before, now) if self._bound.assignable([before], [now]) else t.DYN
 
     def _element(self, node: Node, optional: bool) -> t.Type:
         kind = self._check(node)
@@ -197,15 +195,15 @@ class Checker:
     def _list(self, node: ListNode) -> t.Type:
         kind: t.Type | None = None
         for item, optional in zip(node.items, node.optional, strict=True):
-            kind = self._joined(item, kind, self._element(item, optional))
+            kind = self._joined(kind, self._element(item, optional))
         return t.list_of(kind or self._bound.fresh())
 
     def _map(self, node: MapNode) -> t.Type:
         keys: t.Type | None = None
         values: t.Type | None = None
         for (key, value), optional in zip(node.entries, node.optional, strict=True):
-            keys = self._joined(key, keys, self._check(key))
-            values = self._joined(value, values, self._element(value, optional))
+            keys = self._joined(keys, self._check(key))
+            values = self._joined(values, self._element(value, optional))
         return t.map_of(keys or self._bound.fresh(), values or self._bound.fresh())
 
     def _message(self, node: Message) -> t.Type:
@@ -230,12 +228,12 @@ class Checker:
         body = self._check(node.body)
         self._scopes.pop()
         if node.macro == "map":
-            self._predicate(node, filtered)
+            self._predicate(node, filtered, body)
             return t.list_of(body)
-        self._predicate(node, body)
+        self._predicate(node, body, variable)
         return t.list_of(variable) if node.macro == "filter" else t.BOOL
 
-    def _predicate(self, node: Fold, kind: t.Type) -> None:
+    def _predicate(self, node: Fold, kind: t.Type, item: t.Type) -> None:
         """A predicate that is not a bool is reported where the expansion of the macro would fail."""
         if self._bound.assignable([kind], [t.BOOL]):
             return
@@ -243,7 +241,8 @@ class Checker:
         if node.macro in ("all", "exists"):
             self.report(node.body.place, f"expected type 'bool' but found '{shown}'")
             return
-        accumulated = {"exists_one": "int", "filter": "list(dyn)", "map": "list(dyn)"}[node.macro]
+        listed = f"list({self._bound.resolve(item, t.DYN).text})"
+        accumulated = "int" if node.macro == "exists_one" else listed
         self.report(
             node.place,
             f"found no matching overload for '_?_:_' applied to '({shown}, {accumulated}, {accumulated})'",

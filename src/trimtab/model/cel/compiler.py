@@ -117,7 +117,7 @@ class Compiler:
             and base.operand.type.kind == t.STRUCT
             and base.operand.type.fields
         ):
-            fields.append(base.operand.type.fields[base.field])
+            fields.append(_field(base))
             base = base.operand
         fields.reverse()
         source = self.compile(base)
@@ -289,6 +289,12 @@ class Compiler:
             case "map":
                 return folds.mapped(source, place, body, condition)
         return folds.optional_map(source, place, body, node.macro == "optMap")
+
+
+def _field(node: Select) -> t.Field:
+    field = node.operand.type.field(node.field)
+    assert field is not None  # noqa: S101 - the checker found it
+    return field
 
 
 def _static(nodes: list[Node]) -> str:

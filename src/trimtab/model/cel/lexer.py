@@ -9,14 +9,12 @@ from trimtab.model.cel.errors import Issue
 
 MAX_SOURCE = 100_000  # code points, as cel-go
 
+_ESCAPED = r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"
 _STRING = (
     r"(?:[rR](?:'''(?s:.*?)'''|\"\"\"(?s:.*?)\"\"\"|'[^'\n\r]*'|\"[^\"\n\r]*\")"
     r"|'''(?:[^\\]|{esc})*?'''|\"\"\"(?:[^\\]|{esc})*?\"\"\""
     r"|'(?:[^\\'\n\r]|{esc})*'|\"(?:[^\\\"\n\r]|{esc})*\")"
-).replace(
-    "{esc}",
-    r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})",
-)
+).replace("{esc}", _ESCAPED)
 _TOKEN = re.compile(
     rf"""
     (?P<space>[\t\ \r\n\f]+|//[^\n]*)
@@ -95,9 +93,11 @@ def tokens(source: Source) -> tuple[list[Token], list[Issue]]:
 
 def _unreadable(text: str, place: int) -> int:
     """The end of what ANTLR would name: an open string to its line's end, else an operator begun, else a character."""
-    if text[place] in "'\"":
-        line = text.find("\n", place)
-        return len(text) if line < 0 else line + 1
+    quote = text[place]
+    if quote in "'\"":
+        opened = re.compile(rf"{quote}(?:[^\\{quote}\n\r]|{_ESCAPED})*").match(text, place)
+        stop = place if opened is None else opened.end()
+        return min(stop + (2 if text[stop : stop + 1] == "\\" else 1), len(text))
     if text[place] in "|&=" and place + 1 < len(text):
         return place + 2
     return place + 1

@@ -25,16 +25,13 @@ from trimtab.model.cel.syntax import (
     Select,
     qualified_name,
 )
+from trimtab.model.cel.types import RESERVED
 from trimtab.model.cel.values import Uint
 
 MAX_DEPTH = 250  # of the tree, as cel-go
 MAX_NESTING = 120  # of parentheses, arguments and branches: each takes five frames of the parser
 _INT_MAX = (1 << 63) - 1
 _UINT_MAX = (1 << 64) - 1
-_RESERVED = frozenset({
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
-    "package", "namespace", "null", "return", "true", "var", "void", "while",
-})  # fmt: skip
 _OPERATORS = {
     "==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "in": "@in",
     "+": "_+_", "-": "_-_", "*": "_*_", "/": "_/_", "%": "_%_",
@@ -240,7 +237,7 @@ class _Parser:
         dot = self._take(".")
         token = self._expect("ident")
         start = token.place if dot is None else dot.place
-        if token.text in _RESERVED:
+        if token.text in RESERVED:
             self._fail(start, f"reserved identifier: {token.text}")
         name = token.text if dot is None else f".{token.text}"
         opening = self._take("(")

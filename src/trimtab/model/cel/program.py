@@ -106,7 +106,12 @@ def _validate(checker: Checker, node: Node, exempt: bool) -> None:
         children = node.operands
     elif isinstance(node, ListNode):
         children = node.items
+        if not exempt:
+            _validate_alike(checker, node.items, node.optional)
     elif isinstance(node, MapNode):
+        if not exempt:
+            _validate_alike(checker, [key for key, _ in node.entries], [False] * len(node.entries))
+            _validate_alike(checker, [value for _, value in node.entries], node.optional)
         children = [part for entry in node.entries for part in entry]
     elif isinstance(node, Logic):
         children = node.terms
@@ -120,6 +125,17 @@ def _validate(checker: Checker, node: Node, exempt: bool) -> None:
         return
     for child in children:
         _validate(checker, child, exempt)
+
+
+def _validate_alike(checker: Checker, nodes: list[Node], optional: list[bool]) -> None:
+    """The elements of a list or a map must have one type."""
+    kinds = [
+        t.unwrap_optional(node.type)[0] if maybe else node.type for node, maybe in zip(nodes, optional, strict=True)
+    ]
+    for node, kind in zip(nodes, kinds, strict=True):
+        if kind != kinds[0]:
+            checker.report(node.place, f"expected type '{kinds[0].text}' but found '{kind.text}'")
+            return
 
 
 def _validate_call(checker: Checker, node: Call) -> None:

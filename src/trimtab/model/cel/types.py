@@ -11,6 +11,10 @@ from typing import Any
 
 DYN_KIND, ERROR_KIND, NULL_KIND, SCALAR, LIST, MAP, STRUCT, OPAQUE, TYPE_KIND, PARAM = range(10)
 UNBOUNDED = (1 << 64) - 1
+RESERVED = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+    "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
 
 
 class Type:
@@ -38,6 +42,12 @@ class Type:
     def fields(self) -> Mapping[str, Field]:
         """The fields of an object type, by their escaped names."""
         return {}
+
+    def field(self, name: str) -> Field | None:
+        """A field by the name an expression gives it; a reserved word may be written without its underscores."""
+        fields = self.fields
+        found = fields.get(name)
+        return found if found is not None or name not in RESERVED else fields.get(f"__{name}__")
 
     @property
     def max_size(self) -> int:

@@ -11,7 +11,8 @@ from typing import Any
 
 from trimtab.model import cel
 from trimtab.model.cel.binding import REQUEST_SIZE, escape, min_size
-from trimtab.model.errors import FieldError, FieldProblem, shown
+from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.schema.gotext import quoted
 from trimtab.model.schema.rule import REASONS, VALIDATIONS, Rule, has_rules, invalid
 from trimtab.model.schema.rule_paths import field_path
 
@@ -35,7 +36,7 @@ class WrongRule(FieldError, frozen=True):  # noqa: N818 - a field error, not an 
 def _go(rule: Mapping[str, Any]) -> str:
     reason = "(nil)" if rule.get("reason") is None else "(0xc000000000)"
     optional = "(nil)" if rule.get("optionalOldSelf") is None else "(0xc000000000)"
-    texts = {name: shown(rule.get(name) or "") for name in ("rule", "message", "messageExpression", "fieldPath")}
+    texts = {name: quoted(rule.get(name) or "") for name in ("rule", "message", "messageExpression", "fieldPath")}
     return (
         f"apiextensions.ValidationRule{{Rule:{texts['rule']}, Message:{texts['message']}, "
         f"MessageExpression:{texts['messageExpression']}, Reason:(*apiextensions.FieldValueErrorReason){reason}, "
