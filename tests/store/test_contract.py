@@ -229,6 +229,11 @@ class TestPages:
         page = await store.list(Query(resource="configmaps", limit=1, revision=3))
         assert (page.after, page.remaining) == (A, 2)
 
+    async def test_a_page_of_a_snapshot_is_full_although_newer_keys_come_first(self, store: Store) -> None:
+        for key in (C, A, B):
+            await store.commit(put(key))
+        assert await names(store, Query(resource="configmaps", limit=1, revision=1)) == ["c"]
+
     async def test_a_snapshot_does_not_show_what_was_deleted_before_it(self, store: Store) -> None:
         for write in (put(A), delete(A), put(B), put(A)):
             await store.commit(write)
@@ -369,6 +374,17 @@ class TestWatch:
         await watch.aclose()
         assert await waiting is None
         assert await anext(watch, None) is None
+
+    async def test_a_watch_that_is_closed_while_it_catches_up_ends(self, store: Store) -> None:
+        for _ in range(3):
+            await store.commit(put(A))
+        watch = store.watch(ALL, 1)
+        await read(watch)
+        waiting = asyncio.ensure_future(anext(watch, None))
+        await asyncio.sleep(0)
+        await watch.aclose()
+        await store.commit(put(A))
+        assert await asyncio.wait_for(waiting, 5) is None
 
     async def test_closing_the_store_ends_its_watches(self, store: Store) -> None:
         watch = store.watch(ALL, 0)

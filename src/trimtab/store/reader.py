@@ -24,7 +24,7 @@ from trimtab.store.rows import ENTRY, entry
 STEP = 1000
 """The most revisions that a watcher looks at in one step of catching up."""
 STEP_BYTES = 1024 * 1024
-"""The most bytes that it takes in one step, give or take the last change."""
+"""The most bytes that it takes in one step, states before included, give or take the last change."""
 
 _JOINED = f"SELECT {ENTRY} FROM latest CROSS JOIN log ON log.revision = latest.revision"  # noqa: S608
 _GET = f"{_JOINED} WHERE latest.resource = ? AND latest.namespace = ? AND latest.name = ?"
@@ -96,7 +96,7 @@ class Reader:
                 before=None if row[9] is None else entry(row[9:]),
             )
             changes.append(change)
-            size += len(change.entry.value)
+            size += len(change.entry.value) + (len(change.before.value) if change.before is not None else 0)
             if size > STEP_BYTES:
                 until = change.revision
                 break

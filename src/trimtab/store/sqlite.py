@@ -20,6 +20,7 @@ own and never holds up a write for long. `compacted` is raised before anything i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -56,7 +57,7 @@ BATCH = 512
 BATCH_BYTES = 8 * 1024 * 1024
 """The most bytes, give or take the last write."""
 SWEEP = 128
-"""The revisions that one transaction compacts, beside twice the writes that it makes."""
+"""The revisions that one transaction compacts, beside as many as it adds."""
 
 _Waiting = list[tuple[Write, asyncio.Future[Entry]]]
 _Compactions = list[tuple[Revision, asyncio.Future[None]]]
@@ -137,7 +138,6 @@ class SqliteStore:
         return await done
 
     def watch(self, query: Query, since: Revision, *, heartbeat: float = 60.0) -> Watcher:
-        self._check_open()
         return self._fanout.watch(query, since, heartbeat)
 
     async def count(self, resource: str) -> int:
@@ -208,7 +208,7 @@ class SqliteStore:
         writer = self._writer
         outcomes: _Outcomes = []
         revision = self._revision
-        until = min(self._compacted, self._swept + SWEEP + 2 * len(batch))
+        until = min(self._compacted, self._swept + SWEEP + len(batch))
         try:
             writer.begin()
             for write, _ in batch:
@@ -252,7 +252,8 @@ class SqliteStore:
 
     def _fail(self, batch: _Waiting, error: Exception) -> None:
         """Nothing of the batch is there; everyone who waits for it learns why."""
-        self._writer.rollback()
+        with contextlib.suppress(apsw.Error):  # the next transaction begins by trying again
+            self._writer.rollback()
         compactions, self._compactions = self._compactions, []
         waiting: tuple[asyncio.Future[Any], ...] = (*(done for _, done in batch), *(done for _, done in compactions))
         for done in waiting:

@@ -134,11 +134,11 @@ class Watcher:
 
     async def __anext__(self) -> Batch:
         while self._state is State.BEHIND:
+            if self._position != self._since:
+                await asyncio.sleep(0)  # between two steps, so that a long catch-up shares the loop
             batch = self._read_log()
             if batch.changes:
                 return batch
-            # A long catch-up shares the loop with everyone else.
-            await asyncio.sleep(0)
         beat = False
         while not self._pending and not beat and self._state is State.LIVE:
             beat = await self._idle()
@@ -184,7 +184,7 @@ class Watcher:
 
     def _read_log(self) -> Batch:
         log = self._fanout.log
-        if self._fanout.closed:
+        if self._fanout.closed or self._state is not State.BEHIND:
             self.end(State.CLOSED)
         elif self._position < log.compacted:
             self.end(State.CLOSED)

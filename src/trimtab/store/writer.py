@@ -39,6 +39,7 @@ class Writer:
         return max(newest or 0, compacted), compacted
 
     def begin(self) -> None:
+        self.rollback()
         self._cursor.execute("BEGIN IMMEDIATE")
 
     def apply(self, write: Write, revision: Revision) -> Change | Conflict:
@@ -72,6 +73,6 @@ class Writer:
         self._cursor.execute("COMMIT")
 
     def rollback(self) -> None:
-        """After a failure; SQLite may have rolled back by itself."""
+        """Whether or not there is a transaction: SQLite ends some by itself when they fail."""
         if self._connection.in_transaction:
             self._cursor.execute("ROLLBACK")
