@@ -31,6 +31,8 @@ _DNS_SUBDOMAIN_SAYS = (
 
 def label_key_problems(key: str) -> list[str]:
     """A qualified name: `name` or `dns.prefix/name`."""
+    if len(key) <= 63 and _is_qualified(key):  # most keys of most writes
+        return []
     parts = key.split("/")
     if len(parts) > 2:
         ending = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -52,6 +54,8 @@ def label_key_problems(key: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
+    if len(value) <= 63 and _is_label_value(value):
+        return []
     problems = []
     if len(value.encode()) > 63:
         problems.append("must be no more than 63 characters")
