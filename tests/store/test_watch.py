@@ -72,4 +72,5 @@ async def test_all_watchers_share_one_change() -> None:
     watchers = [await live(fanout) for _ in range(3)]
     shared = change(1)
     fanout.publish([shared])
-    assert all((await anext(watcher)).changes[0] is shared for watcher in watchers)
+    for watcher in watchers:
+        assert (await anext(watcher)).changes[0] is shared

@@ -124,10 +124,7 @@ class Reader:
 
     def _entries(self, query: Query, moved: dict[tuple[str, str], _Moved]) -> Generator[Entry, None, None]:
         """Sorted: what did not change after the snapshot, merged with what was there before it changed."""
-        where, bindings = _scope(query, "latest")
-        if query.after is not None:
-            where += " AND (latest.namespace, latest.name) > (?, ?)"
-            bindings += query.after[1:]
+        where, bindings = _scope(query, "latest") if query.after is None else _beyond(query, query.after)
         limit = ""
         if query.limit and query.labels is None and query.fields is None:
             limit = f" LIMIT {int(query.limit) + 1 + len(moved)}"
@@ -146,9 +143,8 @@ class Reader:
             cursor.close(True)
 
     def _after(self, query: Query, moved: dict[tuple[str, str], _Moved], key: Key) -> int:
-        where, bindings = _scope(query, "latest")
-        sql = f"SELECT count(*) FROM latest WHERE {where} AND (namespace, name) > (?, ?)"  # noqa: S608
-        now = int(self._cursor.execute(sql, (*bindings, *key[1:])).get)
+        where, bindings = _beyond(query, key)
+        now = int(self._cursor.execute(f"SELECT count(*) FROM latest WHERE {where}", bindings).get)  # noqa: S608
         later = [was for place, was in moved.items() if place > key[1:]]
         return now - sum(was.exists for was in later) + sum(was.previous > 0 for was in later)
 
@@ -164,6 +160,14 @@ def _scope(query: Query, table: str) -> tuple[str, tuple[str, ...]]:
         where += f" AND {table}.name = ?"
         bindings += (query.name,)
     return where, bindings
+
+
+def _beyond(query: Query, key: Key) -> tuple[str, tuple[str, ...]]:
+    """The condition for those of them that come after a key, in terms that the primary key can seek by."""
+    where, bindings = _scope(query, "latest")
+    if query.namespace == key.namespace:
+        return f"{where} AND latest.name > ?", (*bindings, key.name)
+    return f"{where} AND (latest.namespace, latest.name) > (?, ?)", (*bindings, key.namespace, key.name)
 
 
 def _key(item: Entry) -> Key:
