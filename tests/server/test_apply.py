@@ -13,6 +13,8 @@ from trimtab.model.schema import Schema
 from trimtab.server.apply import apply, update_managed_fields
 from trimtab.server.apply.fieldset import paths, shown
 from trimtab.server.apply.merge import merge
+from trimtab.server.apply.prune import prune, prune_here
+from trimtab.server.apply.typed import fields_of
 from trimtab.server.apply.types import root_type
 
 NOW = "2024-05-01T10:00:00Z"
@@ -482,6 +484,15 @@ def test_after_an_apply_its_manager_owns_exactly_what_it_said(first: Any, second
     thing.apply("me", first, force=True)
     thing.apply("me", second, force=True)
     assert thing.owned("me") == alone.owned("me")
+
+
+@settings(max_examples=200)
+@given(SPECS, SPECS, SPECS)
+def test_pruning_where_something_was_given_up_is_pruning_everywhere(last: Any, new: Any, other: Any) -> None:
+    kind = root_type(SCHEMA)
+    merged = merge(kind, merge(kind, config(last), config(other)), config(new))
+    sets = [fields_of(kind, config(spec)) for spec in (last, new, other)]
+    assert prune(kind, merged, *sets[:2], sets[1:]) == prune_here(kind, merged, sets[0], sets[1:])
 
 
 @settings(max_examples=150)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trimtab.model.schema import Schema
-from trimtab.server.apply import update_managed_fields
+from trimtab.server.apply import update_managed_fields, with_old_times
 from trimtab.server.apply.empty import empty_object
 
 NOW = "2024-05-01T10:00:00Z"
@@ -273,6 +273,25 @@ def test_containers_that_a_built_in_kind_always_has_are_not_owned() -> None:
     schema = Schema({"type": "object", "properties": {"spec": {"type": "object"}}})
     entries = update(None, new, schema=schema, empty=empty)
     assert entries[0]["fieldsV1"] == {"f:spec": {"f:strategy": {"f:type": {}}}}
+
+
+def test_a_change_that_was_undone_before_it_was_stored_leaves_the_times() -> None:
+    old = thing(spec={"size": 1}, metadata={"managedFields": [entry({"f:spec": {"f:size": {}}})]})
+    new = thing(spec={"size": 1}, metadata={"managedFields": [entry({"f:spec": {"f:size": {}}}, time=NOW)]})
+    assert with_old_times(new, old) == old
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        thing(spec={"size": 2}, metadata={"managedFields": [entry({"f:spec": {"f:size": {}}}, time=NOW)]}),
+        thing(spec={"size": 1}, metadata={"managedFields": [entry({"f:spec": {}}, time=NOW)]}),
+        thing(spec={"size": 1}, metadata={"managedFields": []}),
+    ],
+)
+def test_a_change_of_more_than_times_is_one(new: Any) -> None:
+    old = thing(spec={"size": 1}, metadata={"managedFields": [entry({"f:spec": {"f:size": {}}})]})
+    assert with_old_times(new, old) is new
 
 
 def test_nothing_given_is_changed() -> None:

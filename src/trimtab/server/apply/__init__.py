@@ -4,6 +4,7 @@ A design of our own for the semantics of `sigs.k8s.io/structured-merge-diff` and
 """
 
 from trimtab.server.apply.applied import apply
+from trimtab.server.apply.times import with_old_times
 from trimtab.server.apply.update import update_managed_fields
 
-__all__ = ["apply", "update_managed_fields"]
+__all__ = ["apply", "update_managed_fields", "with_old_times"]

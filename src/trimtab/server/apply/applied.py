@@ -124,9 +124,9 @@ class _Intent:
         fields = recursive_difference(fields_of(kind, self.config), self.reset)
         fields = difference(fields, _UNMANAGED)
         last = self.managers.get(self.applier)
-        if last and difference(last.fields, fields):
-            everyone = {**self.managers, self.applier: Owned(fields, self.api_version)}
-            new = prune(kind, new, last.fields, [owned.fields for owned in everyone.values()])
+        if last:
+            others_fields = [owned.fields for who, owned in self.managers.items() if who != self.applier]
+            new = prune(kind, new, last.fields, fields, [fields, *others_fields]) or {}
 
         comparison = compare(kind, old, new).without(self.reset)
         taken = union(comparison.modified, comparison.added)

@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
         """The comparison as if these fields, and all below them, did not exist."""
         if not fields:
             return self
-        return Comparison(*[recursive_difference(part, fields) for part in self])
+        return Comparison(*[recursive_difference(part, fields) if part else part for part in self])
 
 
 # A part of a comparison at one node: None is nothing, an empty set the node itself (as in FieldsV1).

@@ -172,7 +172,7 @@ def _without(ours: FieldSet, theirs: FieldSet) -> FieldSet | None:
         return None if not theirs or SELF in theirs else ours
     if not theirs:
         return {e: node for e, node in ours.items() if e != SELF} if SELF in ours else ours
-    return _normal(difference(ours, theirs))
+    return None if ours == theirs else _normal(difference(ours, theirs))
 
 
 def _normal(node: FieldSet) -> FieldSet | None:
@@ -230,7 +230,9 @@ def _canonical(element: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return _json_text(value) if type(value) is str else _json_of(value)
+    if type(value) is str:
+        return _json_text(value)
+    return str(value) if type(value) is int else _json_of(value)
 
 
 @functools.lru_cache(4096)

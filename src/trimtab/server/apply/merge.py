@@ -22,7 +22,7 @@ def merge(kind: Type | None, live: Any, config: Any) -> Any:
         result = dict(live)
         fields = kind.map.fields
         for name, value in config.items():
-            if name in live and (before := live[name]) is not value:
+            if name in live and (before := live[name]) != value:
                 result[name] = merge(fields[name], before, value)
             else:
                 result[name] = value

@@ -6,17 +6,36 @@ container goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trimtab.server.apply.elements import UnkeyedError, element_of
 from trimtab.server.apply.fieldset import SELF, FieldSet, difference, intersection, union
 from trimtab.server.apply.typed import fields_of
-from trimtab.server.apply.types import List, Map, Root, Type
+from trimtab.server.apply.types import List, Map, Type
 
 
-def prune(kind: Root, merged: dict[str, Any], last: FieldSet, owned: Iterable[FieldSet]) -> dict[str, Any]:
-    """`merged` without what `last` holds and none of `owned`, the sets of all managers, does."""
+def prune(kind: Type | None, merged: Any, last: FieldSet, fields: FieldSet, owned: Sequence[FieldSet]) -> Any:
+    """`merged` without what its applier's `last` set holds and none of `owned`, the sets of all managers, does.
+
+    `fields` is the applier's new set, one of `owned`. Where all that it gave up lies below one field, only that field
+    is looked at.
+    """
+    given_up = difference(last, fields)
+    if not given_up:
+        return merged
+    if len(given_up) == 1 and kind is not None and kind.map is not None and isinstance(merged, dict):
+        element = next(iter(given_up))
+        name = element[2:]
+        if element in fields and name in merged:
+            theirs = [below[element] for below in owned if element in below]
+            part = prune(kind.map.fields[name], merged[name], last[element], fields[element], theirs)
+            return merged | {name: part}
+    return prune_here(kind, merged, last, owned)
+
+
+def prune_here(kind: Type | None, merged: Any, last: FieldSet, owned: Iterable[FieldSet]) -> Any:
+    """The same by the whole value: take out all of `last`, put back what someone owns, let go only what was owned."""
     whole = named(kind, fields_of(kind, merged))
     last = named(kind, last)
     kept = named(kind, fields_of(kind, remove(kind, merged, last)))
@@ -26,11 +45,16 @@ def prune(kind: Root, merged: dict[str, Any], last: FieldSet, owned: Iterable[Fi
     return remove(kind, merged, intersection(difference(whole, kept), last))
 
 
-def remove(kind: Root, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
-    """The document without these fields."""
-    if not fields:
-        return document
-    return _removed(kind, document, fields) or {}
+def remove(kind: Type | None, value: Any, fields: FieldSet) -> Any:
+    """The value without these fields. As on the real server, null when nothing is left of it: for a built-in kind that
+    is an absent field, a custom resource has to allow it."""
+    if not fields or kind is None:
+        return value
+    if isinstance(value, dict) and kind.map is not None:
+        return _removed_from_map(kind.map, value, fields)
+    if isinstance(value, list) and kind.list is not None:
+        return _removed_from_list(kind.list, value, fields)
+    return value
 
 
 def named(kind: Type | None, fields: FieldSet) -> FieldSet:
@@ -92,16 +116,6 @@ def _below(kind: Type | None, element: str) -> Type | None:
     return None
 
 
-def _removed(kind: Type | None, value: Any, fields: FieldSet) -> Any:
-    """What remains of a value. As on the real server, null when nothing does: for a built-in kind that is an absent
-    field, a custom resource has to allow it."""
-    if kind is not None and isinstance(value, dict) and kind.map is not None:
-        return _removed_from_map(kind.map, value, fields)
-    if kind is not None and isinstance(value, list) and kind.list is not None:
-        return _removed_from_list(kind.list, value, fields)
-    return value
-
-
 def _removed_from_map(shape: Map, value: dict[str, Any], fields: FieldSet) -> Any:
     if shape.atomic:
         return None
@@ -111,7 +125,7 @@ def _removed_from_map(shape: Map, value: dict[str, Any], fields: FieldSet) -> An
         if node is None:
             rest[name] = below
         elif node and SELF not in node:
-            rest[name] = _removed(shape.fields[name], below, node)
+            rest[name] = remove(shape.fields[name], below, node)
     return rest or None
 
 
@@ -127,5 +141,5 @@ def _removed_from_list(series: List, value: list[Any], fields: FieldSet) -> Any:
         if node is None:
             rest.append(item)
         elif node and SELF not in node:
-            rest.append(_removed(series.element, item, node))
+            rest.append(remove(series.element, item, node))
     return rest or None

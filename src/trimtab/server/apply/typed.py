@@ -12,9 +12,9 @@ from trimtab.server.patch.failures import printed
 MAX_DEPTH = 200
 
 
-def fields_of(kind: Type, document: dict[str, Any]) -> FieldSet:
-    """Every leaf, every element of a list and every key of a map that the document mentions."""
-    return _fields(kind, document) or {}
+def fields_of(kind: Type | None, value: Any) -> FieldSet:
+    """Every leaf, every element of a list and every key of a map that the value mentions."""
+    return _fields(kind, value) or {}
 
 
 def problems(kind: Type, document: dict[str, Any]) -> list[str]:
