@@ -16,7 +16,7 @@ from typing import Any
 from trimtab.model.cel import folds, formats, lists, network, quantity, stdlib, strings
 from trimtab.model.cel import types as t
 from trimtab.model.cel.cost import NEW_LIST, NEW_MAP, TRAVERSAL
-from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, InstantiationError, no_such_overload
 from trimtab.model.cel.folds import Code, Frame
 from trimtab.model.cel.prices import PRICES, Price, compared
 from trimtab.model.cel.syntax import (
@@ -31,7 +31,7 @@ from trimtab.model.cel.syntax import (
     Node,
     Select,
 )
-from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, Function, Optional, equals, find
+from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, Function, Optional, equals
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
@@ -57,10 +57,9 @@ class Compiler:
         self.width = len(variables) + 1
 
     def compile(self, node: Node) -> Code:
-        return _COMPILERS[type(node)](self, node)
-
-    def _literal(self, node: Literal) -> Code:
-        value = node.value
+        value = _constant(node)
+        if value is ABSENT:
+            return _COMPILERS[type(node)](self, node)
         return lambda frame: value
 
     def _ident(self, node: Ident) -> Code:
@@ -178,14 +177,6 @@ class Compiler:
 
     def _list(self, node: ListNode) -> Code:
         items = tuple(self.compile(item) for item in node.items)
-        if all(isinstance(item, Literal) for item in node.items):
-            constant = [item.value for item in node.items if isinstance(item, Literal)]
-
-            def same(frame: Frame) -> Any:
-                frame[0] -= NEW_LIST
-                return constant
-
-            return same
         if any(node.optional):
             optional = tuple(node.optional)
 
@@ -228,8 +219,6 @@ class Compiler:
                     if not item.present:
                         continue
                     item = item.value
-                if find(made, name) is not ABSENT:
-                    raise EvaluationError(f"insert failed: key {stdlib.key_shown(name)} already exists")
                 made[name] = item
             return made
 
@@ -237,6 +226,8 @@ class Compiler:
 
     def _call(self, node: Call) -> Code:
         args = [self.compile(arg) for arg in node.operands]
+        if node.function in _PATTERNS:
+            _check_pattern(node.operands[1])
         fast = self._operator(node, args)
         if fast is not None:
             return fast
@@ -262,8 +253,8 @@ class Compiler:
             return _string_comparison(_COMPARED[name], left, right)
         if overload in _ARITHMETIC:
             return _arithmetic(_ARITHMETIC[overload], left, right)
-        if overload == "in_list" and isinstance(node.args[1], ListNode) and _static([node.args[0]]) == "string":
-            return _one_of(left, right)
+        if overload == "in_list":
+            return _one_of(left, _constant(node.args[1]), _static([node.args[0]]))
         return None
 
     def _fold(self, node: Fold) -> Code:
@@ -422,13 +413,55 @@ def _arithmetic(compute: Callable[[int, int], int], left: Code, right: Code) -> 
     return arithmetic
 
 
-def _one_of(left: Code, right: Code) -> Code:
-    def one_of(frame: Frame) -> bool:
-        value, items = left(frame), right(frame)
-        frame[0] -= len(items)
-        return value in items
+def _one_of(left: Code, items: Any, static: str) -> Code | None:
+    """Membership in a constant list of simple values, which costs nothing."""
+    if items is ABSENT or not all(isinstance(item, str | int | float) for item in items):
+        return None
+    if static in ("string", "int") and all(type(item) is type(items[0]) for item in items):
+        members = frozenset(items)
+        return lambda frame: left(frame) in members
+    return lambda frame: stdlib.contained(left(frame), items)
 
-    return one_of
+
+def _check_pattern(node: Node) -> None:
+    if isinstance(node, Literal):
+        try:
+            strings.pattern(node.value)
+        except ValueError as error:
+            raise InstantiationError(str(error)) from None
+
+
+def _constant(node: Node) -> Any:
+    """The value of a node that is made of literals only, else ABSENT. Raises InstantiationError."""
+    if isinstance(node, Literal):
+        return node.value
+    if isinstance(node, ListNode) and not any(node.optional):
+        items = [_constant(item) for item in node.items]
+        return ABSENT if any(item is ABSENT for item in items) else items
+    if isinstance(node, MapNode) and not any(node.optional):
+        return _constant_map(node)
+    if isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS and len(node.args) == 1:
+        value = _constant(node.args[0])
+        if value is not ABSENT:
+            try:
+                return _functions()[node.function](value)
+            except EvaluationError as error:
+                raise InstantiationError(str(error)) from None
+    return ABSENT
+
+
+def _constant_map(node: MapNode) -> Any:
+    made: dict[Any, Any] = {}
+    for key, value in node.entries:
+        name, item = _constant(key), _constant(value)
+        if name is ABSENT or item is ABSENT or not isinstance(name, str | int):
+            return ABSENT
+        made[name] = item
+    return made
+
+
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
+_PATTERNS = frozenset({"matches", "find", "findAll"})
 
 
 def _or(left: Code, right: Code, unwrap: bool) -> Code:
@@ -445,7 +478,7 @@ def _or(left: Code, right: Code, unwrap: bool) -> Code:
 
 
 _COMPILERS: dict[type[Node], Callable[[Any, Any], Code]] = {
-    Literal: Compiler._literal, Ident: Compiler._ident, Select: Compiler._select, Call: Compiler._call,
+ Ident: Compiler._ident, Select: Compiler._select, Call: Compiler._call,
     Logic: Compiler._logic, Conditional: Compiler._conditional, ListNode: Compiler._list, MapNode: Compiler._map,
     Fold: Compiler._fold,
 }  # fmt: skip

@@ -29,6 +29,16 @@ class CelError(Exception):
         super().__init__(self.message)
 
 
+class InstantiationError(CelError):
+    """An expression whose constants already fail: `int('x')`, or a pattern that is none."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("", [])
+        self.report = reason
+        self.message = f"program instantiation failed: {reason}"
+        self.args = (self.message,)
+
+
 class EvaluationError(Exception):
     """An error value: no such key, overflow, division by zero, no such overload."""
 

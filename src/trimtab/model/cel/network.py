@@ -86,8 +86,12 @@ def parse_ip(text: Any) -> Ip:
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
+        reason = "unable to parse IP"
+        if re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", text):
+            leading = any(len(field) > 1 and field[0] == "0" for field in text.split("."))
+            reason = "IPv4 field has octet with leading zero" if leading else "IPv4 field has value >255"
         raise EvaluationError(
-            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): unable to parse IP'
+            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {reason}'
         ) from None
     if "%" in text:
         raise EvaluationError(f'IP address "{text}" with zone value is not allowed')

@@ -103,12 +103,16 @@ class _Parser:
         self._at += 1
         return token
 
-    def _expect(self, kind: str) -> Token:
+    def _expect(self, kind: str, among: str = "") -> Token:
         token = self._peek()
         if token.kind != kind:
             message = f"missing '{kind}' at '{token.shown}'"
-            if kind == "ident":
+            if kind == "ident" and token.kind in ("true", "false", "null", "eof"):
                 message = f"mismatched input '{token.shown}' expecting IDENTIFIER"
+            elif kind == "ident":
+                message = f"no viable alternative at input '{self._tokens[self._at - 1].text}{token.shown}'"
+            elif among or kind == ":":
+                message = f"mismatched input '{token.shown}' expecting {among or repr(kind)}"
             self._fail(token.place, f"Syntax error: {message}")
         return self._next()
 
@@ -274,6 +278,8 @@ class _Parser:
     def _list(self, closing: str) -> tuple[list[Node], list[bool]]:
         items: list[Node] = []
         optional: list[bool] = []
+        if closing == "]" and self._peek().kind == "," and self._tokens[self._at + 1].kind == "]":
+            self._next()
         while self._peek().kind != closing:
             optional.append(closing == "]" and self._take("?") is not None)
             items.append(self._expression())
@@ -281,7 +287,7 @@ class _Parser:
                 break
             if closing == ")" and self._peek().kind == ")":
                 self._expression()  # a trailing comma is allowed in lists only: says what was expected
-        self._expect(closing)
+        self._expect(closing, "{']', ','}" if closing == "]" and items else "")
         return items, optional
 
     def _entries(self) -> tuple[list[tuple[Node, Node]], list[bool]]:
@@ -294,7 +300,7 @@ class _Parser:
             entries.append((key, self._expression()))
             if self._take(",") is None:
                 break
-        self._expect("}")
+        self._expect("}", "{'}', ','}" if entries else "")
         return entries, optional
 
     def _message(self, name: str) -> Node:

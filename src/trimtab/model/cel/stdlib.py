@@ -297,8 +297,8 @@ def to_double(value: Any) -> float:
         try:
             if value.strip() != value or "_" in value:
                 raise ValueError
-            return float(value)
-        except ValueError:
+            return float.fromhex(value) if "0x" in value.lower() and "p" in value.lower() else float(value)
+        except (ValueError, OverflowError):
             raise failed_conversion(value, "double") from None
     raise no_such_overload()
 

@@ -49,14 +49,28 @@ def pattern(text: str) -> Any:
     try:
         return re2.compile(text, options)
     except re2.error as error:
-        raise ValueError(str(error)) from None
+        reason = error.args[0] if error.args else ""
+        problem, _, part = (reason.decode() if isinstance(reason, bytes) else str(reason)).partition(": ")
+        raise ValueError(f"error parsing regexp: {_PROBLEMS.get(problem, problem)}: `{part}`") from None
+
+
+_PROBLEMS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}  # RE2's words to those of Go's regexp
 
 
 def _pattern(text: str) -> Any:
     try:
         return pattern(text)
     except ValueError as error:
-        raise EvaluationError(f"error parsing regexp: {error}") from None
+        raise EvaluationError(str(error)) from None
 
 
 def matches(text: Any, expression: Any) -> bool:

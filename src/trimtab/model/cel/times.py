@@ -99,7 +99,7 @@ def in_range(moment: Timestamp) -> Timestamp:
 def long_enough(span: int) -> Duration:
     if INT_MIN <= span <= INT_MAX:
         return Duration(span)
-    raise EvaluationError("duration overflow")
+    raise EvaluationError("integer overflow")
 
 
 def shown(value: Timestamp) -> str:

@@ -111,7 +111,7 @@ class _Check:
         try:
             program = rule.compile(expression, cel.STRING)
         except cel.CelError as error:
-            detail = f"messageExpression {error.message}"
+            detail = f"messageExpression {error.message}".replace("messageExpression program ", "messageExpression ")
             self._cel_errors.append(WrongRule(path, FieldProblem.INVALID, dict(rule.declared), detail))
         except cel.WrongResult:
             detail = "messageExpression must evaluate to a string"
