@@ -317,7 +317,7 @@ class Go:
             tag = tags.get(field)
             if tag is None or tag.pointer:
                 continue
-            if label == "repeated" or kind.startswith("map<"):
+            if label == "repeated" or kind.startswith("map<") or kind == "bytes":
                 if not tag.omitempty:
                     always[tag.json] = None
             elif kind in ZERO:

@@ -15,7 +15,6 @@ from trimtab.server.builtin.problems import (
     at,
     at_most_all,
     forbidden,
-    immutable,
     int_or_percent,
     invalid,
     invalid_go,
@@ -136,7 +135,9 @@ class ControllerRevision(Native):
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         errors = not_negative("revision", new.get("revision"))
         if old is not None:
-            return errors + immutable("data", new.get("data"), old.get("data"))
+            if new.get("data") != old.get("data"):
+                errors.append(invalid_go("data", gosource.raw_extension(new.get("data")), "field is immutable"))
+            return errors
         if new.get("data") is None:
             errors.append(required("data", "data is mandatory"))
         return errors

@@ -128,8 +128,6 @@ class Secret(Native):
                 encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
                 new["data"] = {**(data or {}), **encoded}
             del new["stringData"]
-        if old is not None and not new.get("type"):
-            new["type"] = old.get("type", "Opaque")
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         errors = immutable("type", new.get("type"), old.get("type")) if old is not None else []

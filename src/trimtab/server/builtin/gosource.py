@@ -41,5 +41,13 @@ def int_or_string(value: int | str) -> str:
     return f'intstr.IntOrString{{Type:0, IntVal:{value}, StrVal:""}}'
 
 
+def raw_extension(document: Any) -> str:
+    """Embedded JSON: Go shows its bytes, as a client that writes no spaces sends them."""
+    data = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    return (
+        f"runtime.RawExtension{{Raw:[]uint8{{{', '.join(f'{byte:#x}' for byte in data)}}}, Object:runtime.Object(nil)}}"
+    )
+
+
 def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -52,6 +52,9 @@ class Pod(Native):
         super().prepare(new, old, subresource)
         if old is None:
             new["status"] = {"phase": "Pending", "qosClass": qos_class(new.get("spec"))}
+        spec = new.get("spec")
+        if isinstance(spec, dict) and not subresource:
+            _admit(spec, at(old, "spec") or {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"})
 
     def complete(self, obj: Document) -> None:
         spec = obj.get("spec")
@@ -100,6 +103,19 @@ class Pod(Native):
             status.get("nominatedNodeName") or "<none>",
             f"{sum(gate in true for gate in gates)}/{len(gates)}" if gates else "<none>",
         )
+
+
+def _admit(spec: dict[str, Any], given_before: dict[str, Any]) -> None:
+    """What the admission plugins Priority and DefaultTolerationSeconds of the real server set."""
+    for field in ("priority", "preemptionPolicy"):
+        if field in given_before and not spec.get("priorityClassName"):
+            spec.setdefault(field, given_before[field])
+    given = items(spec, "tolerations")
+    effects = ("", None, "NoExecute")
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(one.get("key") in (key, "", None) and one.get("effect") in effects for one in given):
+            waits = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            spec["tolerations"] = [*(spec.get("tolerations") or []), waits]
 
 
 def complete_template(template: Any) -> None:
