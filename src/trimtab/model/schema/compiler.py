@@ -53,9 +53,27 @@ def dropped_null(value: Any) -> Found:
 def _table(document: Document, *, shaping: bool, lenient: bool = False, root: bool = False) -> Table:
     """`shaping`: prune and default as well, which schemas inside allOf, anyOf, oneOf and not never do.
     `lenient`: unknown fields stay, because an array above says x-kubernetes-preserve-unknown-fields."""
+    plain = _PLAIN.issuperset(document) and document.get("type") in _SCALARS
+    key = (document.get("type"), bool(document.get("nullable")), shaping)
+    if plain and key in _shared:
+        return _shared[key]
+    table = _own_table(document, shaping, lenient, root)
+    if plain:
+        _shared[key] = table
+    return table
+
+
+_SCALARS = ("string", "integer", "number", "boolean")
+_PLAIN = frozenset(("type", "nullable", "description", "title", "default", "example", "externalDocs"))
+_shared: dict[tuple[str | None, bool, bool], Table] = {}
+"""Most fields are scalars of which nothing more is said: they share their tables."""
+
+
+def _own_table(document: Document, shaping: bool, lenient: bool, root: bool) -> Table:
+    scalar = document.get("type") in _SCALARS
     combinators = _combinators(document)
-    fields = _object(document, shaping, lenient, root)
-    items = _array(document, shaping)
+    fields = None if scalar else _object(document, shaping, lenient, root)
+    items = None if scalar else _array(document, shaping)
     trivial = _trivially_any(document)
     table: Table = {}
     for kind in JSON_TYPES:
@@ -109,23 +127,29 @@ def _enum_checks(document: Document) -> list[Check]:
     return [] if check is None else [check]
 
 
+_SAMPLES: dict[type, Any] = {str: "", int: 0, float: 0.5, bool: True, list: [], dict: {}, NoneType: None}
+
+
 def _type_checks(document: Document, kind: type) -> list[Check]:
     """The type validator, where its answer depends on more than the type of the value."""
-    sample: dict[type, Any] = {str: "", int: 0, float: 0.5, bool: True, list: [], dict: {}, NoneType: None}
-    types = types_of(document)
+    integer = "integer" in types_of(document)
+    if kind is int and integer:
+        return [_int64]
+    if (kind is float and integer) or type_problem(document, _SAMPLES[kind]) is not None:
+        return [_typed(document)]
+    return []
 
+
+def _int64(value: int) -> Found:
+    return None if LEAST_INT64 <= value <= MOST_INT64 else _typed({"type": "integer"})(value)
+
+
+def _typed(document: Document) -> Check:
     def check(value: Any) -> Found:
         problem = type_problem(document, value)
         return None if problem is None else [problem]
 
-    def integer(value: Any) -> Found:
-        return None if LEAST_INT64 <= value <= MOST_INT64 else check(value)
-
-    if kind is int and "integer" in types:
-        return [integer]
-    if kind is float and "integer" in types:
-        return [check]
-    return [check] if type_problem(document, sample[kind]) is not None else []
+    return check
 
 
 def _trivially_any(document: Document) -> tuple[type, ...]:
@@ -272,7 +296,8 @@ def _array(document: Document, shaping: bool) -> Check | None:
     if isinstance(part, Mapping):
         table = _table(part, shaping=shaping, lenient=lenient)
         if table[NoneType] is dropped_null and part.get("default") is None:
-            table[NoneType] = _in_order([*_type_checks(part, NoneType), *_enum_checks(part)], None)
+            refusal = _in_order([*_type_checks(part, NoneType), *_enum_checks(part)], None)
+            table = {**table, NoneType: refusal}
     elif shaping and not lenient:
         table = _emptying()
     if table is not None and all(step is None for step in table.values()):

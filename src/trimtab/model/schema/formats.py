@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-import re2
+from trimtab.model.schema.patterns import Matcher, matcher
 
 
 def check_of(name: str) -> Callable[[str], bool] | None:
@@ -23,12 +23,12 @@ def check_of(name: str) -> Callable[[str], bool] | None:
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
-    compiled: list[Callable[[str], object]] = []
+    compiled: list[Matcher] = []
 
     def check(text: str) -> bool:
         if not compiled:
-            compiled.append(re2.compile(pattern).search)
-        return compiled[0](text) is not None
+            compiled.append(matcher(pattern))
+        return compiled[0](text)
 
     return check
 
@@ -49,7 +49,14 @@ def _date(text: str) -> bool:
     return True
 
 
+_usual_time = re.compile(
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z", re.ASCII
+).fullmatch
+
+
 def _date_time(text: str) -> bool:
+    if _usual_time(text):
+        return True
     day, _, rest = text.lower().partition("t")
     time = _time_form.fullmatch(rest.split("t")[0])
     return time is not None and _date(day) and time[1] <= "23" and time[2] <= "59" and time[3] <= "59"

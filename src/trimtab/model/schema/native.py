@@ -59,13 +59,13 @@ def json_kind(value: Any) -> str:
 
 def compile_native(document: Document, definitions: Document) -> Check:
     """The check of a whole object, but for its apiVersion, kind and metadata."""
-    check = _Compiler(definitions).root(document)
+    check = _Compiler.of(definitions).root(document)
     return check if check is not None else lambda value: None
 
 
 def compile_struct(name: str, definitions: Document) -> Check:
     """The check of one struct, all of its fields included."""
-    check = _Compiler(definitions).table({"$ref": f"#/definitions/{name}"})[dict]
+    check = _Compiler.of(definitions).table({"$ref": f"#/definitions/{name}"})[dict]
     return check if check is not None else lambda value: None
 
 
@@ -100,6 +100,15 @@ class _Compiler:
     def __init__(self, definitions: Document) -> None:
         self.definitions = definitions
         self.tables: dict[str, Table] = {}
+        self.scalars: dict[tuple[str, str], Table] = {}
+
+    @classmethod
+    def of(cls, definitions: Document) -> _Compiler:
+        """Kinds with the same definitions share the compiled ones."""
+        found = _compilers.get(id(definitions))
+        if found is None:
+            found = _compilers[id(definitions)] = cls(definitions)
+        return found
 
     def root(self, document: Document) -> Check | None:
         name = reference_of(document)
@@ -113,8 +122,13 @@ class _Compiler:
     def table(self, document: Document) -> Table:
         name = reference_of(document)
         if not name:
+            key = (document.get("type") or "", document.get("format") or "")
+            if key in self.scalars:
+                return self.scalars[key]
             table: Table = {}
             self.fill(table, document, go_type(document))
+            if key[0] in ("string", "boolean", "integer", "number"):
+                self.scalars[key] = table
             return table
         if name not in self.tables:
             self.tables[name] = {}
@@ -154,6 +168,9 @@ class _Compiler:
         if properties:
             return _struct({name: self.table(part) for name, part in properties.items()}, go.rpartition(".")[2])
         return _map(self.table(others), zero(self, others)) if isinstance(others, Mapping) else None
+
+
+_compilers: dict[int, _Compiler] = {}  # each keeps its definitions, so that their id stays theirs
 
 
 def zero(compiler: _Compiler, document: Document) -> Any:

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import re2
-
 from trimtab.model.schema import finding
 from trimtab.model.schema.finding import Check, Found
 from trimtab.model.schema.formats import check_of
 from trimtab.model.schema.gotext import number, quoted
 from trimtab.model.schema.kinds import LEAST_INT64, MOST_INT64, formatted, whole
+from trimtab.model.schema.patterns import BadPattern, Matcher, matcher
 
 Document = Mapping[str, Any]
 
@@ -35,33 +34,26 @@ def string_checks(document: Document) -> list[Check]:
 
 
 def _text(most: int | None, least: int | None, pattern: str | None) -> Check:
-    search, complaint = _pattern(pattern) if pattern else (None, "")
+    matches, complaint = _pattern(pattern) if pattern else (None, "")
 
     def check(value: str) -> Found:
         if most is not None and len(value) > most:
             return [finding.too_long(most)]
         if least is not None and len(value) < least:
             return [finding.invalid(value, f"should be at least {least} chars long")]
-        if search is not None and search(value) is None:
+        if matches is not None and not matches(value):
             return [finding.invalid(value, complaint)]
         return None
 
     return check
 
 
-def _pattern(pattern: str) -> tuple[Any, str]:
-    """Go's regexp and RE2 are one language and both run in linear time. What RE2 refuses matches nothing, as in Go."""
-    options = re2.Options()
-    options.log_errors = False
+def _pattern(pattern: str) -> tuple[Matcher, str]:
+    """What cannot be compiled matches nothing."""
     try:
-        return re2.compile(pattern, options=options).search, f"should match '{pattern}'"
-    except re2.error as error:
-        return (lambda text: None), f"should match '{pattern}, but pattern is invalid: {_reason(error)}'"
-
-
-def _reason(error: Exception) -> str:
-    reason = error.args[0] if error.args else ""
-    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        return matcher(pattern), f"should match '{pattern}'"
+    except BadPattern as bad:
+        return (lambda text: False), f"should match '{pattern}, but pattern is invalid: {bad}'"
 
 
 def number_checks(document: Document) -> list[Check]:

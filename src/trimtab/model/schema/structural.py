@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import re2
-
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.schema.defaults import default_errors
+from trimtab.model.schema.patterns import BadPattern, matcher
 from trimtab.model.schema.supported import root_errors, supported_errors, unsupported_words
 
 Document = Mapping[str, Any]
@@ -148,27 +147,11 @@ def _values(document: Document, path: str, skip_any: bool, skip_first_all: bool)
 
 
 def _regexp_problem(pattern: str) -> str:
-    options = re2.Options()
-    options.log_errors = False
     try:
-        re2.compile(pattern, options=options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        said, _, where = text.partition(": ")
-        return f"error parsing regexp: {_IN_GO.get(said, said)}: `{where}`"
+        matcher(pattern)
+    except BadPattern as bad:
+        return str(bad)
     return ""
-
-
-_IN_GO = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "no argument for repetition operator": "missing argument to repetition operator",
-}
-"""What RE2 and Go's regexp say of the same mistake."""
 
 
 _EMPTY = "must be empty to be structural"
