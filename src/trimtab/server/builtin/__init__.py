@@ -51,6 +51,6 @@ def strategies() -> tuple[Native, ...]:
 @functools.cache
 def reviews() -> tuple[Native, ...]:
     """The kinds that are only ever created: their schemas and names."""
-    from trimtab.server.builtin.reviews import STRATEGIES
+    from trimtab.server.builtin.review import STRATEGIES
 
     return STRATEGIES
