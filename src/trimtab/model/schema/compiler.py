@@ -70,10 +70,13 @@ _shared: dict[tuple[str | None, bool, bool], Table] = {}
 
 
 def _own_table(document: Document, shaping: bool, lenient: bool, root: bool) -> Table:
-    scalar = document.get("type") in _SCALARS
     combinators = _combinators(document)
-    fields = None if scalar else _object(document, shaping, lenient, root)
-    items = None if scalar else _array(document, shaping)
+    fields: Check | None = None
+    items: Check | None = None
+    if document.get("type") not in _SCALARS:
+        fields, items = _object(document, shaping, lenient, root), _array(document, shaping)
+    elif shaping:
+        fields, items = _emptying[dict], _emptying[list]
     trivial = _trivially_any(document)
     table: Table = {}
     for kind in JSON_TYPES:
@@ -204,7 +207,7 @@ def _object(document: Document, shaping: bool, lenient: bool, root: bool) -> Che
     if isinstance(additional, Mapping):
         others = _table(additional, shaping=shaping)
     elif additional and not keep:
-        others = _emptying()
+        others = _emptying
     spare = _spare(additional, others) if shaping else None
     fill = {name: factory for name, factory, _ in defaults}
     required: tuple[str, ...] = tuple(document.get("required") or ())
@@ -299,7 +302,7 @@ def _array(document: Document, shaping: bool) -> Check | None:
             refusal = _in_order([*_type_checks(part, NoneType), *_enum_checks(part)], None)
             table = {**table, NoneType: refusal}
     elif shaping and not lenient:
-        table = _emptying()
+        table = _emptying
     if table is not None and all(step is None for step in table.values()):
         table = None
     spare = _spare(part, table) if shaping else None
@@ -362,24 +365,24 @@ def maker(value: Any) -> Callable[[], Any]:
     return value.copy
 
 
-def _emptying() -> Table:
-    """For values without a schema: nothing is known inside of them, so all fields go."""
-    table: Table = dict.fromkeys(JSON_TYPES)
+_emptying: Table = dict.fromkeys(JSON_TYPES)
+"""For values without a schema, or of the wrong type: nothing is known inside of them, so all fields go."""
 
-    def empty(value: dict[str, Any]) -> Found:
-        found = [pruned(name) for name in value]
-        value.clear()
-        return found or None
 
-    def each(value: list[Any]) -> Found:
-        found: Found = None
-        for index, item in enumerate(value):
-            step = table[type(item)]
-            more = step(item) if step is not None else None
-            if more is not None:
-                found = above(more, index, found)
-        return found
+def _empty(value: dict[str, Any]) -> Found:
+    found = [pruned(name) for name in value]
+    value.clear()
+    return found or None
 
-    table[dict] = empty
-    table[list] = each
-    return table
+
+def _empty_each(value: list[Any]) -> Found:
+    found: Found = None
+    for index, item in enumerate(value):
+        step = _emptying[type(item)]
+        more = step(item) if step is not None else None
+        if more is not None:
+            found = above(more, index, found)
+    return found
+
+
+_emptying.update({dict: _empty, list: _empty_each})
