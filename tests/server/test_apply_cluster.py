@@ -16,7 +16,6 @@ import pytest
 from trimtab.model.errors import StatusError
 from trimtab.model.schema import Schema
 from trimtab.server.apply import apply, update_managed_fields
-from trimtab.server.apply.empty import empty_object
 from trimtab.testing.cluster import RealCluster
 from trimtab.testing.peer import read_access
 
@@ -395,7 +394,6 @@ def test_every_step_leaves_what_it_leaves_on_the_real_server(session: Session, n
             "subresource": step.subresource,
             "now": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "reset": None if place.status else {},
-            "empty": empty_object(place.api_version, place.kind) if place.native else {},
         }
         if step.verb == "apply":
             ours = outcome(live, body, force=step.force, **options)

@@ -7,7 +7,6 @@ import pytest
 
 from trimtab.model.schema import Schema
 from trimtab.server.apply import update_managed_fields, with_old_times
-from trimtab.server.apply.empty import empty_object
 
 NOW = "2024-05-01T10:00:00Z"
 THEN = "2024-01-01T00:00:00Z"
@@ -268,10 +267,9 @@ def test_the_eleventh_updater_sends_the_oldest_into_a_bucket() -> None:
 
 
 def test_containers_that_a_built_in_kind_always_has_are_not_owned() -> None:
-    empty = empty_object("apps/v1", "Deployment")
-    new = {"metadata": {"name": "a"}, "spec": {"strategy": {"type": "Recreate"}}}
+    new = {"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"strategy": {"type": "Recreate"}}}
     schema = Schema({"type": "object", "properties": {"spec": {"type": "object"}}})
-    entries = update(None, new, schema=schema, empty=empty)
+    entries = update(None, new, schema=schema, api_version="apps/v1")
     assert entries[0]["fieldsV1"] == {"f:spec": {"f:strategy": {"f:type": {}}}}
 
 

@@ -3,19 +3,20 @@
 Flow: check the configuration; merge it into the live object; take out what this manager said last time and nobody says
 now; see whom the change takes fields from, which without force is a conflict; write down the new ownership. An apply
 that changes nothing in the object leaves the time of the manager's entry as it is. The given documents are never
-changed.
+changed, and the result shares nothing with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container
+from typing import Any, cast
 
 from trimtab.model.errors import StatusError, bad_request
 from trimtab.model.schema import Schema
 from trimtab.server.apply.compare import compare
 from trimtab.server.apply.conflict import ConflictError, Conflicts, conflict_status
 from trimtab.server.apply.elements import UnkeyedError
+from trimtab.server.apply.empty import empty_object
 from trimtab.server.apply.fieldset import FieldSet, difference, intersection, recursive_difference, union
 from trimtab.server.apply.last_applied import KUBECTL, in_step, inherited
 from trimtab.server.apply.managers import Manager, Managers, Owned, decode, encode
@@ -24,6 +25,7 @@ from trimtab.server.apply.prune import prune, reconciled
 from trimtab.server.apply.typed import fields_of, problems
 from trimtab.server.apply.types import Root, root_type
 from trimtab.server.apply.update import RESET, disowned, updated
+from trimtab.server.patch.detached import detached
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _UNMANAGED: FieldSet = {
@@ -56,7 +58,6 @@ def apply(
     now: str,
     reset: FieldSet | None = None,
     served: Container[str] | None = None,
-    empty: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The object after the apply, its managedFields included; equal to `live` when nothing changed.
 
@@ -65,13 +66,14 @@ def apply(
     kind = root_type(schema)
     _check(kind, config, api_version)
     reset = RESET.get(subresource, {}) if reset is None else reset
-    old = _without_managed_fields(live) if live is not None else dict(empty or {})
+    empty = empty_object(api_version, config.get("kind", ""))
+    old = _without_managed_fields(live) if live is not None else empty
     managers = decode(((live or {}).get("metadata") or {}).get("managedFields") or [])
     if served is not None:
         managers = {who: owned for who, owned in managers.items() if owned.api_version in served}
     if not managers and live is not None:
         before = Manager(_BEFORE_FIRST_APPLY, "Update", api_version, subresource)
-        managers = updated({}, dict(empty or {}), old, writer=before, kind=kind, now=now, reset=reset)
+        managers = updated({}, empty, old, writer=before, kind=kind, now=now, reset=reset)
 
     applier = Manager(manager, "Apply", "", subresource)
     intent = _Intent(kind, old, config, managers, applier, api_version, now, reset)
@@ -89,7 +91,7 @@ def apply(
         raise StatusError(500, "", f"failed to create typed live object ({_described(old)}): {problem}") from None
     if manager == KUBECTL:
         applied = in_step(applied, config)
-    return _with_managed_fields(applied, managers)
+    return cast(dict[str, Any], detached(_with_managed_fields(applied, managers)))
 
 
 class _Intent:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 
 def empty_object(api_version: str, kind: str) -> dict[str, Any]:
-    """The document to give as `empty` for a kind."""
-    return {"metadata": {}, **_EMPTY.get((api_version, kind), {})}
+    """The document that a create of this kind is compared with, or merged into."""
+    found = _EMPTY.get((api_version, kind))
+    return {"metadata": {}, **orjson.loads(orjson.dumps(found))} if found else {"metadata": {}}
 
 
 _TEMPLATE: dict[str, Any] = {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}}

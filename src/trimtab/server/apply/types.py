@@ -103,12 +103,8 @@ class Compiler:
         self.free = self.deduced.map = Map(self._no_fields(self.deduced), self.deduced, False)
 
     def type(self, schema: Document, preserve: bool) -> Type:
-        reference = schema.get("$ref", "")
-        parts = schema.get("allOf", ())
-        if not reference and len(parts) == 1:
-            reference = parts[0].get("$ref", "")
-        if reference:
-            return self._referenced(reference.rpartition("/")[2], schema.get("x-kubernetes-map-type", ""))
+        if name := _reference(schema):
+            return self._referenced(name, schema.get("x-kubernetes-map-type", ""))
         return self._filled(Type(), schema, preserve)
 
     def _referenced(self, name: str, relationship: str) -> Type:
@@ -166,10 +162,26 @@ class Compiler:
         if keys and element.map is not None:
             declared = element.map.fields.properties
             defaults = {k: declared[k]["default"] for k in keys if declared.get(k, {}).get("default") is not None}
+            if self.definitions and not _reference(items or {}).endswith(".ObjectReference"):
+                defaults = {k: _zero(k, declared.get(k, {})) for k in keys} | defaults
         return List(element, atomic, keys, defaults)
 
     def _no_fields(self, element: Type) -> Fields:
         return Fields({}, self, True, element)
+
+
+def _reference(schema: Document) -> str:
+    """The name of the definition that a schema refers to; "" when it speaks for itself."""
+    parts = schema.get("allOf", ())
+    reference: str = schema.get("$ref") or (parts[0].get("$ref", "") if len(parts) == 1 else "")
+    return reference.rpartition("/")[2]
+
+
+def _zero(key: str, schema: Document) -> Any:
+    """What the key of a built-in kind's list element is when it is left out, where its definition does not say."""
+    if key == "protocol":
+        return "TCP"
+    return 0 if schema.get("type") == "integer" else ""
 
 
 def _relationship(schema: Document) -> tuple[bool, tuple[str, ...]]:

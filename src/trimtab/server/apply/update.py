@@ -6,11 +6,12 @@ from their owners and gives nothing to the writer.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from typing import Any
 
 from trimtab.model.schema import Schema
 from trimtab.server.apply.compare import compare
+from trimtab.server.apply.empty import empty_object
 from trimtab.server.apply.fieldset import FieldSet, difference, recursive_difference, union
 from trimtab.server.apply.managers import Manager, Managers, Owned, cap, check, decode, encode
 from trimtab.server.apply.types import Root, root_type
@@ -30,13 +31,13 @@ def update_managed_fields(
     now: str,
     reset: FieldSet | None = None,
     served: Container[str] | None = None,
-    empty: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """`metadata.managedFields` of `new`, which is about to replace `live` (None: it is created). None left: [].
 
+    Entries that did not change are shared with those of `live`.
+
     `now` is RFC 3339 in seconds. `reset` are the fields that this door does not write ({} for a kind without a status
-    subresource). Entries of versions that are not `served` are dropped. `empty` is what an object of the kind holds
-    before anything is set: for built-in kinds the zero value of their Go struct.
+    subresource). Entries of versions that are not `served` are dropped.
     """
     managers = _managers(live, new, subresource)
     created = live is None or not (live.get("metadata") or {}).get("uid")
@@ -45,7 +46,7 @@ def update_managed_fields(
     return encode(
         updated(
             managers,
-            dict(empty or {}) if live is None else live,
+            empty_object(api_version, new.get("kind", "")) if live is None else live,
             new,
             writer=Manager(manager or "unknown", "Update", api_version, subresource),
             kind=root_type(schema),

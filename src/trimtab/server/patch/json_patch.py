@@ -2,7 +2,8 @@
 
 The library differs from the RFC where it is lenient: `replace` of an absent member adds it, negative indices count from
 the end, what precedes the first slash of a path is ignored. Every container on the way to a change is copied before it
-is changed, so that the given document, and values that `copy` shares, stay as they are.
+is changed, so that the given document, and values that `copy` shares, stay as they are. The result shares nothing with
+what was given.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 
 from trimtab.model.errors import bad_request, too_large
+from trimtab.server.patch.detached import detached
 from trimtab.server.patch.failures import rejected, same
 
 MAX_OPERATIONS = 10_000
@@ -37,7 +39,7 @@ def apply(document: Any, patch: Any) -> Any:
         copied += size
         if copied > MAX_COPIED_BYTES:
             raise rejected()
-    return document
+    return detached(document)
 
 
 def unknown_fields(patch: list[dict[str, Any]]) -> list[str]:

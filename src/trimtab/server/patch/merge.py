@@ -1,14 +1,15 @@
 """JSON Merge Patch (RFC 7386): null removes, objects merge, everything else replaces.
 
 As in kube-apiserver's library, nulls are also dropped from objects inside of lists, where a list is new or replaces
-something that is not an object. The given documents are never changed; the result may share parts with them.
+something that is not an object. The given documents are never changed, and the result shares nothing with them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from trimtab.model.errors import bad_request
+from trimtab.server.patch.detached import detached
 from trimtab.server.patch.failures import same
 
 
@@ -20,7 +21,7 @@ def apply(document: dict[str, Any], patch: Any) -> dict[str, Any]:
             raise bad_request("Invalid JSON Patch")
         text = f"cannot unmarshal {names[type(patch)]} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding patch: json: {text}")
-    return _merged(document, patch)
+    return cast(dict[str, Any], detached(_merged(document, patch)))
 
 
 def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 The OpenAPI document says so by `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`; the patch may steer by
 directives ($patch, $retainKeys, $setElementOrder/<list>, $deleteFromPrimitiveList/<list>). Custom resources have no
-such marks and the API refuses this patch for them. The given documents are never changed; the result may share parts
+such marks and the API refuses this patch for them. The given documents are never changed, and the result shares nothing
 with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from trimtab.model.errors import bad_request
 from trimtab.server.patch import element_order
+from trimtab.server.patch.detached import detached
 from trimtab.server.patch.failures import printed, rejected, unclassified
 from trimtab.server.patch.patch_meta import PatchMeta
 
@@ -32,12 +33,13 @@ def apply(
 ) -> dict[str, Any]:
     """The document with the patch merged into it. `name` is the kind's, for messages. Raises 400, 422 or 500."""
     if patch is None:
-        return document
+        patch = {}
     if not isinstance(patch, dict):
         names = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
         text = f"cannot unmarshal {names[type(patch)]} into Go value of type map[string]interface {{}}"
         raise bad_request(f"json: {text}")
-    return _merge_maps(document, patch, PatchMeta.of(schema, definitions or {}, name))
+    merged = _merge_maps(document, patch, PatchMeta.of(schema, definitions or {}, name))
+    return cast(dict[str, Any], detached(merged))
 
 
 def _merge_maps(document: dict[str, Any], patch: dict[str, Any], meta: PatchMeta) -> dict[str, Any]:
