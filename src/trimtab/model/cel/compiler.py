@@ -60,11 +60,11 @@ class Compiler:
         value = _constant(node)
         if value is ABSENT:
             return _COMPILERS[type(node)](self, node)
-        return lambda frame: value
+        return _fixed(value)
 
     def _ident(self, node: Ident) -> Code:
         if node.constant is not None:
-            return self._type(node.constant)
+            return _fixed(node.constant)
         place = self._places[node.name.removeprefix(".")]
 
         def variable(frame: Frame) -> Any:
@@ -73,22 +73,17 @@ class Compiler:
 
         return variable
 
-    def _type(self, denoted: t.Type) -> Code:
-        def constant(frame: Frame) -> Any:
-            frame[0] -= 1
-            return denoted
-
-        return constant
-
     def _select(self, node: Select) -> Code:
         if node.constant is not None:
-            return self._type(node.constant)
+            return _fixed(node.constant)
+        extra = 0 if _is_attribute(node.operand) else 1
         if node.optional:
             operand, field = self.compile(node.operand), node.field
 
             def optional(frame: Frame) -> Any:
-                frame[0] -= 1
-                return stdlib.optional_select(operand(frame), field)
+                value = stdlib.optional_select(operand(frame), field)
+                frame[0] -= value.present + extra
+                return value
 
             return optional
         if node.operand.type.kind == t.STRUCT and node.operand.type.fields:
@@ -99,7 +94,7 @@ class Compiler:
             value = operand(frame)
             if has:
                 return stdlib.has(value, field)
-            frame[0] -= 1
+            frame[0] -= 1 + extra
             return stdlib.select(value, field)
 
         return dynamic
@@ -123,7 +118,7 @@ class Compiler:
         last = fields[-1]
         if node.test:
             return _presence(source, fields[:-1], last)
-        cost, bind = len(fields), last.type.bind
+        cost, bind = len(fields) + (0 if _is_attribute(base) else 1), last.type.bind
         keys = tuple(field.key for field in fields)
 
         def walk(frame: Frame) -> Any:
@@ -163,7 +158,7 @@ class Compiler:
         return logic
 
     def _conditional(self, node: Conditional) -> Code:
-        test, then, otherwise = (self.compile(part) for part in (node.test, node.then, node.otherwise))
+        test, then, otherwise = self.compile(node.test), self._rootless(node.then), self._rootless(node.otherwise)
 
         def conditional(frame: Frame) -> Any:
             value = test(frame)
@@ -174,6 +169,18 @@ class Compiler:
             raise no_such_overload()
 
         return conditional
+
+    def _rootless(self, node: Node) -> Code:
+        """A branch or an index: where it is a variable or a field, its variable is not charged for."""
+        code = self.compile(node)
+        if not _is_attribute(node) or isinstance(node, Conditional):
+            return code
+
+        def rootless(frame: Frame) -> Any:
+            frame[0] += 1
+            return code(frame)
+
+        return rootless
 
     def _list(self, node: ListNode) -> Code:
         items = tuple(self.compile(item) for item in node.items)
@@ -225,6 +232,8 @@ class Compiler:
         return new
 
     def _call(self, node: Call) -> Code:
+        if node.function in ("_[_]", "_[?_]"):
+            return self._index(node)
         args = [self.compile(arg) for arg in node.operands]
         if node.function in _PATTERNS:
             _check_pattern(node.operands[1])
@@ -239,6 +248,25 @@ class Compiler:
         functions = _functions()
         function = functions.get(f".{name}") if node.target is not None else None
         return _call(function or functions[name], args, PRICES.get(name))
+
+    def _index(self, node: Call) -> Code:
+        container, key = self.compile(node.args[0]), self._rootless(node.args[1])
+        cost = 1 if _is_attribute(node.args[0]) else 2
+        if node.function == "_[?_]":
+
+            def optional(frame: Frame) -> Any:
+                value = stdlib.optional_index(container(frame), key(frame))
+                frame[0] -= cost if value.present else cost - 1
+                return value
+
+            return optional
+
+        def index(frame: Frame) -> Any:
+            value = stdlib.index(container(frame), key(frame))
+            frame[0] -= cost if value is not NONE else cost - 1
+            return value
+
+        return index
 
     def _operator(self, node: Call, args: list[Code]) -> Code | None:
         """Operators on types that are known, without dispatch."""
@@ -280,6 +308,17 @@ class Compiler:
             case "map":
                 return folds.mapped(source, place, body, condition)
         return folds.optional_map(source, place, body, node.macro == "optMap")
+
+
+def _fixed(value: Any) -> Code:
+    return lambda frame: value
+
+
+def _is_attribute(node: Node) -> bool:
+    """Whether cel-go resolves this node as a variable with qualifiers, which are charged for one by one."""
+    if isinstance(node, Ident | Select):
+        return node.constant is None and not (isinstance(node, Select) and node.test)
+    return isinstance(node, Conditional) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]"))
 
 
 def _field(node: Select) -> t.Field:
@@ -466,7 +505,6 @@ _PATTERNS = frozenset({"matches", "find", "findAll"})
 
 def _or(left: Code, right: Code, unwrap: bool) -> Code:
     def choose(frame: Frame) -> Any:
-        frame[0] -= 1
         value = left(frame)
         if type(value) is not Optional:
             raise no_such_overload()

@@ -11,6 +11,7 @@ from trimtab.model.cel.values import LISTS, MAPS, NONE, Optional
 
 Frame = list[Any]
 Code = Callable[[Frame], Any]
+_END: Any = object()
 
 
 def _items(value: Any) -> Any:
@@ -23,7 +24,8 @@ def quantifier(source: Code, place: int, body: Code, decisive: bool, step: int) 
     def run(frame: Frame) -> Any:
         failure: EvaluationError | None = None
         frame[0] -= 1
-        for item in _items(source(frame)):
+        items = iter(_items(source(frame)))
+        for item in items:
             frame[place] = item
             frame[0] -= step
             if frame[0] < 0:
@@ -31,6 +33,8 @@ def quantifier(source: Code, place: int, body: Code, decisive: bool, step: int) 
             try:
                 value = body(frame)
                 if value is decisive:
+                    if next(items, _END) is not _END:  # the condition is looked at once more
+                        frame[0] -= step - 1
                     return decisive
                 if type(value) is not bool:
                     failure = failure or no_such_overload()
@@ -51,7 +55,8 @@ def exists_one(source: Code, place: int, body: Code) -> Code:
             frame[place] = item
             value = _boolean(body(frame))
             count += value
-            frame[0] -= 1 + value
+            if value:
+                frame[0] -= 2
             if frame[0] < 0:
                 raise CostExceeded
         return count == 1
@@ -62,13 +67,12 @@ def exists_one(source: Code, place: int, body: Code) -> Code:
 def kept(source: Code, place: int, body: Code) -> Code:
     def run(frame: Frame) -> list[Any]:
         made = []
-        frame[0] -= NEW_LIST + 1
+        frame[0] -= 1
         for item in _items(source(frame)):
             frame[place] = item
             if _boolean(body(frame)):
                 made.append(item)
-                frame[0] -= NEW_LIST + 2
-            frame[0] -= 1
+                frame[0] -= NEW_LIST + 3
             if frame[0] < 0:
                 raise CostExceeded
         return made
@@ -79,13 +83,12 @@ def kept(source: Code, place: int, body: Code) -> Code:
 def mapped(source: Code, place: int, body: Code, condition: Code | None) -> Code:
     def run(frame: Frame) -> list[Any]:
         made = []
-        frame[0] -= NEW_LIST + 1
+        frame[0] -= 1
         for item in _items(source(frame)):
             frame[place] = item
             if condition is None or _boolean(condition(frame)):
                 made.append(body(frame))
-                frame[0] -= NEW_LIST + 1
-            frame[0] -= 1
+                frame[0] -= NEW_LIST + 2
             if frame[0] < 0:
                 raise CostExceeded
         return made
@@ -102,7 +105,7 @@ def optional_map(source: Code, place: int, body: Code, wrap: bool) -> Code:
         if not value.present:
             frame[0] -= 2
             return NONE
-        frame[0] -= before - frame[0] + NEW_LIST + 2 + wrap  # the expansion reads the source twice
+        frame[0] -= before - frame[0] + 2 + wrap  # the expansion reads the source twice
         frame[place] = value.value
         result = body(frame)
         return Optional(True, result) if wrap else result
