@@ -113,10 +113,12 @@ def changed(ask: Ask, group: str, name: str, old: dict[str, Any], new: dict[str,
         live = json.loads(ask("GET", path)[1])["metadata"]
         after["metadata"] |= {"resourceVersion": live["resourceVersion"], "name": live["name"]}
         status, body = ask("PUT", f"{path}/{subresource}" if subresource else path, after)
+    table = json.loads(ask("GET", path, None, TABLE)[1])
     remove(ask, kind, path)
     if status != 200:
         return failure(status, body)
-    return {"code": status, "object": without_controllers(normal(json.loads(body)))}
+    cells = normal_cells(table["rows"][0]["cells"])
+    return {"code": status, "object": without_controllers(normal(json.loads(body))), "cells": cells}
 
 
 def without_controllers(document: dict[str, Any]) -> dict[str, Any]:

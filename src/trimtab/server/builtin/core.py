@@ -100,7 +100,8 @@ class ConfigMap(Native):
         data, binary = new.get("data") or {}, new.get("binaryData") or {}
         size = 0
         for key, value in data.items():
-            errors += each(f"data[{key}]", key, names.config_key(key))
+            if problems := names.config_key(key):
+                errors += each(f"data[{key}]", key, problems)
             if key in binary:
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
             size += len(value.encode())
@@ -134,7 +135,8 @@ class Secret(Native):
         errors += _frozen(new, old, "data")
         data = new.get("data") or {}
         for key in data:
-            errors += each(f"data[{key}]", key, names.config_key(key))
+            if problems := names.config_key(key):
+                errors += each(f"data[{key}]", key, problems)
         if sum(_decoded_size(value) for value in data.values()) > MAX_DATA:
             errors.append(too_long("data", MAX_DATA))
         return [*errors, *_missing_keys(new, data)]

@@ -11,23 +11,38 @@ DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 CONFIG_KEY = "[-._a-zA-Z0-9]+"
 
+_is_dns_label = re.compile(DNS_LABEL).fullmatch
+_is_dns_1035 = re.compile(DNS_1035).fullmatch
+_is_config_key = re.compile(CONFIG_KEY).fullmatch
+
+_DNS_LABEL_SAYS = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{DNS_LABEL}')"
+)
+_DNS_1035_SAYS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{DNS_1035}')"
+)
+_CONFIG_KEY_SAYS = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    f"'key-name', regex used for validation is '{CONFIG_KEY}')"
+)
+
 
 def dns_label(name: str, prefix: bool = False) -> list[str]:
-    says = (
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    )
-    says += (
-        f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{DNS_LABEL}')"
-    )
     name = _whole(name, prefix)
-    says = "must not contain dots" if not dns_subdomain_problems(name) else says
-    return _checked(name, DNS_LABEL, says, 63)
+    problems = ["must be no more than 63 characters"] if len(name.encode()) > 63 else []
+    if not _is_dns_label(name):
+        problems.append(_DNS_LABEL_SAYS if dns_subdomain_problems(name) else "must not contain dots")
+    return problems
 
 
 def dns_1035(name: str, prefix: bool = False) -> list[str]:
-    says = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    says += "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-    return _checked(_whole(name, prefix), DNS_1035, f"{says}validation is '{DNS_1035}')", 63)
+    name = _whole(name, prefix)
+    problems = ["must be no more than 63 characters"] if len(name.encode()) > 63 else []
+    if not _is_dns_1035(name):
+        problems.append(_DNS_1035_SAYS)
+    return problems
 
 
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
@@ -43,9 +58,9 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
 
 def config_key(key: str) -> list[str]:
     """A key of a ConfigMap or a Secret, which may become the name of a file."""
-    says = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-    says += f"'KEY_NAME',  or 'key-name', regex used for validation is '{CONFIG_KEY}')"
-    problems = _checked(key, CONFIG_KEY, says, 253)
+    problems = ["must be no more than 253 characters"] if len(key.encode()) > 253 else []
+    if not _is_config_key(key):
+        problems.append(_CONFIG_KEY_SAYS)
     if key == ".":
         problems.append("must not be '.'")
     elif key == "..":
@@ -86,12 +101,3 @@ def port_number(port: int) -> list[str]:
 def _whole(name: str, prefix: bool) -> str:
     """A trailing hyphen of a generateName is fine: something follows it."""
     return name[:-1] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
-
-
-def _checked(text: str, pattern: str, says: str, limit: int) -> list[str]:
-    problems = []
-    if len(text.encode()) > limit:
-        problems.append(f"must be no more than {limit} characters")
-    if not re.fullmatch(pattern, text):
-        problems.append(says)
-    return problems

@@ -52,6 +52,8 @@ class Pod(Native):
         super().prepare(new, old, subresource)
         if old is None:
             new["status"] = {"phase": "Pending", "qosClass": qos_class(new.get("spec"))}
+        elif subresource == "status" and isinstance(new.get("status"), dict) and at(old, "status", "qosClass"):
+            new["status"].setdefault("qosClass", old["status"]["qosClass"])
         spec = new.get("spec")
         if isinstance(spec, dict) and not subresource:
             _admit(spec, at(old, "spec") or {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"})

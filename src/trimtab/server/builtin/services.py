@@ -84,6 +84,9 @@ class Service(Native):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec["type"] == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
+            for ingress in items(obj, "status", "loadBalancer", "ingress"):
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         if subresource:
