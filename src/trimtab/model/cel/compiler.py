@@ -31,7 +31,7 @@ from trimtab.model.cel.syntax import (
     Node,
     Select,
 )
-from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, Function, Optional, equals
+from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, NONE, Function, Optional, equals
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
