@@ -240,7 +240,7 @@ def _wide(obj: Document) -> Sequence[Any]:
     )
 
 
-_SCALE = Scale(".spec.replicas", ".status.replicas", ".status.selector")
+_SCALE = Scale(".spec.replicas", ".status.replicas", ".spec.selector")
 STRATEGIES = (
     ControllerRevision(kind("io.k8s.api.apps.v1.ControllerRevision", "controllerrevisions", group="apps")),
     Deployment(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from trimtab.model.errors import FieldError
-from trimtab.server.builtin import names
+from trimtab.server.builtin import gosource, names
 from trimtab.server.builtin.client_config import conversion_review_versions, webhook_client
 from trimtab.server.builtin.problems import (
     at,
@@ -56,11 +56,12 @@ def spec_problems(spec: Document) -> list[FieldError]:
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(problems)))
         errors += _version(version, path, {field: f"{path}.{field}" for field in _TOP if not tops[field]})
     if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(invalid_go("spec.versions", _GO_VERSIONS + "{…}", "must contain unique version names"))
+        errors.append(
+            invalid_go("spec.versions", gosource.crd_versions(versions, tops), "must contain unique version names")
+        )
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
-        shown = _GO_VERSIONS + ("{…}" if versions else "(nil)")
-        errors.append(invalid_go("spec.versions", shown, why))
+        errors.append(invalid_go("spec.versions", gosource.crd_versions(versions, tops), why))
     if versions and (problems := names.dns_1035(versions[0].get("name", ""))):
         errors.append(invalid("spec.version", versions[0].get("name", ""), ",".join(problems)))
     what = spec.get("names") or {}
@@ -70,8 +71,6 @@ def spec_problems(spec: Document) -> list[FieldError]:
         errors += _version(versions[0], "", {field: f"spec.{top}" for field, top in _TOP.items() if tops[field]})
     return errors + _conversion(spec.get("conversion"))
 
-
-_GO_VERSIONS = "[]apiextensions.CustomResourceDefinitionVersion"
 
 # Fields of a version, and where the real server has them when all versions agree.
 _TOP = {
@@ -193,8 +192,8 @@ def _selectable(version: Document, path: str) -> list[FieldError]:
         found = at(version, "schema", "openAPIV3Schema")
         for step in text.lstrip(".").split("."):
             found = at(found, "properties", step)
-        if not text.startswith(".") or (found is None and not text.startswith(".metadata")):
-            errors.append(invalid(where, text, f"is an invalid path: does not refer to a valid field: {text}"))
+        if not text.startswith(".") or found is None:
+            errors.append(invalid(where, text, "is an invalid path: does not refer to a valid field"))
             continue
         if text.startswith(".metadata"):
             errors.append(invalid(where, text, "must not point to fields in metadata"))
@@ -272,9 +271,15 @@ def changed(spec: Document, old: Document) -> list[FieldError]:
 def stored_problems(stored: list[str], versions: list[Document]) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
-        return [invalid_go(path, "[]string(nil)", "must have at least one stored version")]
-    served = [version.get("name") for version in versions]
-    return [invalid(f"{path}[{i}]", v, "must appear in spec.versions") for i, v in enumerate(stored) if v not in served]
+        return [invalid_go(path, gosource.strings(stored), "must have at least one stored version")]
+    left = {name: index for index, name in enumerate(stored)}
+    errors = []
+    for version in versions:
+        name = version.get("name", "")
+        if version.get("storage") and name not in left:
+            errors.append(invalid_go(path, gosource.strings(stored), f"must have the storage version {name}"))
+        left.pop(name, None)
+    return errors + [invalid(f"{path}[{index}]", name, "must appear in spec.versions") for name, index in left.items()]
 
 
 def approval(new: Document, old: Document | None) -> list[FieldError]:

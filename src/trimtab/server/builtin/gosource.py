@@ -49,5 +49,31 @@ def raw_extension(document: Any) -> str:
     )
 
 
+_VERSION_FIELDS = {
+    "Schema": ("schema", "*apiextensions.CustomResourceValidation"),
+    "Subresources": ("subresources", "*apiextensions.CustomResourceSubresources"),
+    "AdditionalPrinterColumns": ("additionalPrinterColumns", "[]apiextensions.CustomResourceColumnDefinition"),
+    "SelectableFields": ("selectableFields", "[]apiextensions.SelectableField"),
+}
+
+
+def crd_versions(versions: list[dict[str, Any]], shared: Mapping[str, bool]) -> str:
+    """Versions of a definition, without the fields that all share. What stands behind a pointer is an ellipsis here."""
+    package = "apiextensions.CustomResourceDefinitionVersion"
+    if not versions:
+        return f"[]{package}(nil)"
+    shown = []
+    for version in versions:
+        words = [f'Name:"{version.get("name", "")}"']
+        words += [f"{w.title()}:{str(bool(version.get(w))).lower()}" for w in ("served", "storage", "deprecated")]
+        words.append(f"DeprecationWarning:(*string)({'…' if version.get('deprecationWarning') else 'nil'})")
+        for name, (field, kind) in _VERSION_FIELDS.items():
+            absent = shared[field] or not version.get(field)
+            value = "(nil)" if absent else "{…}"
+            words.append(f"{name}:{kind}{value}" if kind.startswith("[]") else f"{name}:({kind}){value}")
+        shown.append(f"{package}{{{', '.join(words)}}}")
+    return f"[]{package}{{{', '.join(shown)}}}"
+
+
 def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -26,6 +26,8 @@ MUTABLE = (
     "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
     "previously negative)"
 )
+DISABLED = (("hostUsers",), ("resources",), ("resourceClaims",), ("securityContext", "supplementalGroupsPolicy"))
+"""Fields of features that are off in 1.32; the real server forgets them."""
 _LATEST = re.compile(r"(?:[^/@]*/)*[^/:@]+(?::latest)?")
 
 
@@ -128,7 +130,11 @@ def complete_spec(spec: Any) -> None:
     """The defaults of a pod's spec that depend on other fields; the plain ones are in the tables."""
     if not isinstance(spec, dict):
         return
+    for path in DISABLED:
+        _drop(spec, *path)
     for container in (*items(spec, "containers"), *items(spec, "initContainers"), *items(spec, "ephemeralContainers")):
+        container.pop("resizePolicy", None)
+        _drop(container, "resources", "claims")
         if not container.get("imagePullPolicy"):
             container["imagePullPolicy"] = pull_policy(container.get("image"))
         canonical_resources(container.get("resources"))
@@ -143,6 +149,12 @@ def complete_spec(spec: Any) -> None:
     for volume in items(spec, "volumes"):
         if not volume.keys() - {"name"}:
             volume["emptyDir"] = {}
+
+
+def _drop(document: dict[str, Any], *path: str) -> None:
+    holder = at(document, *path[:-1])
+    if isinstance(holder, dict):
+        holder.pop(path[-1], None)
 
 
 def pull_policy(image: Any) -> str:
