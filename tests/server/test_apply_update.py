@@ -298,3 +298,10 @@ def test_nothing_given_is_changed() -> None:
     before = copy.deepcopy((live, new))
     update(live, new, "other")
     assert (live, new) == before
+
+
+def test_an_object_of_endless_depth_is_not_tracked() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    assert update(None, thing(spec={"free": deep})) == []

@@ -123,6 +123,17 @@ def test_strict_validation_names_unknown_members_of_operations() -> None:
     assert json_patch.unknown_fields(patch) == ['json patch unknown field "[1].why"']
 
 
+def test_documents_of_endless_depth_are_a_bad_request() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(StatusError) as failure:
+        json_patch.apply(
+            {"a": 1}, [{"op": "add", "path": "/a", "value": deep}, {"op": "test", "path": "/a", "value": deep}]
+        )
+    assert failure.value.code == 400
+
+
 SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab~/", max_size=3)
 KEYS = st.text("ab~/", max_size=3)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))

@@ -49,6 +49,15 @@ def test_a_patch_that_is_no_object_is_a_bad_request(patch: Any, message: str) ->
     assert (failure.value.code, failure.value.message) == (400, message)
 
 
+def test_documents_of_endless_depth_are_a_bad_request() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(StatusError) as failure:
+        merge.apply({"a": deep}, {"a": deep})
+    assert failure.value.code == 400
+
+
 SCALARS = st.booleans() | st.integers(-2, 2) | st.floats(-1, 1) | st.text("ab", max_size=2)
 KEYS = st.text("abc", min_size=1, max_size=2)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))

@@ -240,3 +240,12 @@ def test_a_patch_that_makes_no_sense_fails_with_the_message_of_the_api(
     with pytest.raises(StatusError) as failure:
         strategic.apply(document, patch, SCHEMA, DEFINITIONS)
     assert (failure.value.code, failure.value.message) == (code, message)
+
+
+def test_documents_of_endless_depth_are_a_bad_request() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"inner": deep}
+    with pytest.raises(StatusError) as failure:
+        strategic.apply({"inner": deep}, {"inner": deep}, SCHEMA, DEFINITIONS)
+    assert failure.value.code == 400

@@ -26,6 +26,7 @@ from trimtab.server.apply.typed import fields_of, problems
 from trimtab.server.apply.types import Root, root_type
 from trimtab.server.apply.update import RESET, disowned, updated
 from trimtab.server.patch.detached import detached
+from trimtab.server.patch.failures import bounded
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _UNMANAGED: FieldSet = {
@@ -64,7 +65,8 @@ def apply(
     Raises 409 with every conflict. The other arguments are those of `update_managed_fields`.
     """
     kind = root_type(schema)
-    _check(kind, config, api_version)
+    with bounded():
+        _check(kind, config, api_version)
     reset = RESET.get(subresource, {}) if reset is None else reset
     empty = empty_object(api_version, config.get("kind", ""))
     old = _without_managed_fields(live) if live is not None else empty

@@ -43,8 +43,8 @@ def update_managed_fields(
     created = live is None or not (live.get("metadata") or {}).get("uid")
     if not managers and not created:
         return []  # the object is not tracked, or was asked not to be
-    return encode(
-        updated(
+    try:
+        managers = updated(
             managers,
             empty_object(api_version, new.get("kind", "")) if live is None else live,
             new,
@@ -54,7 +54,9 @@ def update_managed_fields(
             reset=RESET.get(subresource, {}) if reset is None else reset,
             served=served,
         )
-    )
+    except RecursionError:
+        return []  # as the API does with an object that it cannot track
+    return encode(managers)
 
 
 def updated(

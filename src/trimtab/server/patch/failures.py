@@ -1,10 +1,12 @@
-"""How a patch fails: the three answers of kube-apiserver, and Go's way to print the values that its messages hold."""
+"""How a patch fails: the answers of kube-apiserver, and Go's way to print the values that its messages hold."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from trimtab.model.errors import StatusError
+from trimtab.model.errors import StatusError, bad_request
 
 
 def rejected() -> StatusError:
@@ -16,6 +18,15 @@ def rejected() -> StatusError:
 def unclassified(message: str) -> StatusError:
     """500 without a reason: what a plain Go error becomes."""
     return StatusError(500, "", message)
+
+
+@contextlib.contextmanager
+def bounded() -> Iterator[None]:
+    """400 for documents that are nested deeper than we follow."""
+    try:
+        yield
+    except RecursionError:
+        raise bad_request("error decoding patch: json: exceeded max depth") from None
 
 
 def printed(value: Any) -> str:

@@ -16,7 +16,7 @@ import orjson
 
 from trimtab.model.errors import bad_request, too_large
 from trimtab.server.patch.detached import detached
-from trimtab.server.patch.failures import rejected, same
+from trimtab.server.patch.failures import bounded, rejected, same
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024  # what all `copy` operations of one patch may add
@@ -28,18 +28,8 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 def apply(document: Any, patch: Any) -> Any:
     """The document after all operations. Raises 400, 413 or 422 as the API does."""
     _check(patch)
-    copied = 0
-    for operation in patch or ():
-        try:
-            document, size = _OPERATIONS[operation["op"]](document, operation)
-        except _InapplicableError:
-            raise rejected() from None
-        except (KeyError, TypeError):  # no such operation, or one without op, path or from
-            raise rejected() from None
-        copied += size
-        if copied > MAX_COPIED_BYTES:
-            raise rejected()
-    return detached(document)
+    with bounded():
+        return detached(_applied(document, patch or []))
 
 
 def unknown_fields(patch: list[dict[str, Any]]) -> list[str]:
@@ -54,6 +44,21 @@ def unknown_fields(patch: list[dict[str, Any]]) -> list[str]:
 
 class _InapplicableError(Exception):
     """The document has not what an operation needs."""
+
+
+def _applied(document: Any, patch: list[Any]) -> Any:
+    copied = 0
+    for operation in patch:
+        try:
+            document, size = _OPERATIONS[operation["op"]](document, operation)
+        except _InapplicableError:
+            raise rejected() from None
+        except (KeyError, TypeError):  # no such operation, or one without op, path or from
+            raise rejected() from None
+        copied += size
+        if copied > MAX_COPIED_BYTES:
+            raise rejected()
+    return document
 
 
 def _check(patch: Any) -> None:

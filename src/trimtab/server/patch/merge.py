@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from trimtab.model.errors import bad_request
 from trimtab.server.patch.detached import detached
-from trimtab.server.patch.failures import same
+from trimtab.server.patch.failures import bounded, same
 
 
 def apply(document: dict[str, Any], patch: Any) -> dict[str, Any]:
@@ -21,7 +21,8 @@ def apply(document: dict[str, Any], patch: Any) -> dict[str, Any]:
             raise bad_request("Invalid JSON Patch")
         text = f"cannot unmarshal {names[type(patch)]} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding patch: json: {text}")
-    return cast(dict[str, Any], detached(_merged(document, patch)))
+    with bounded():
+        return cast(dict[str, Any], detached(_merged(document, patch)))
 
 
 def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from trimtab.model.errors import bad_request
 from trimtab.server.patch import element_order
 from trimtab.server.patch.detached import detached
-from trimtab.server.patch.failures import printed, rejected, unclassified
+from trimtab.server.patch.failures import bounded, printed, rejected, unclassified
 from trimtab.server.patch.patch_meta import PatchMeta
 
 _DIRECTIVE = "$patch"
@@ -38,8 +38,9 @@ def apply(
         names = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
         text = f"cannot unmarshal {names[type(patch)]} into Go value of type map[string]interface {{}}"
         raise bad_request(f"json: {text}")
-    merged = _merge_maps(document, patch, PatchMeta.of(schema, definitions or {}, name))
-    return cast(dict[str, Any], detached(merged))
+    with bounded():
+        merged = _merge_maps(document, patch, PatchMeta.of(schema, definitions or {}, name))
+        return cast(dict[str, Any], detached(merged))
 
 
 def _merge_maps(document: dict[str, Any], patch: dict[str, Any], meta: PatchMeta) -> dict[str, Any]:
