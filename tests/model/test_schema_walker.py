@@ -143,6 +143,20 @@ def test_a_schema_without_rules_has_nothing_to_say_of_transitions() -> None:
     assert Schema(of(spec=TEXT)).rules({"spec": "a"}, {"spec": "b"}) == []
 
 
+def test_rules_are_not_checked_on_an_object_that_is_not_what_they_expect() -> None:
+    schema = Schema(of(a={**TEXT, "x-kubernetes-validations": [{"rule": "self == 'x'"}]}, b=TEXT))
+    obj = {"a": 1, "b": "c"}
+    errors = schema.walk(obj).errors
+    (error,) = schema.rules(obj, None, errors)
+    assert error.detail.startswith("some validation rules were not checked because the object was invalid")
+
+
+def test_many_unknown_fields_take_linear_time() -> None:
+    obj = {f"field{number}": number for number in range(100_000)}
+    assert len(Schema(of()).walk(obj).unknown) == 100_000
+    assert obj == {}
+
+
 RATCHETED = of(
     a={**TEXT, "maxLength": 2},
     keyed={

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.schema.gotext import number, quoted
@@ -30,6 +30,7 @@ class MapKey(str):
 
 
 Step = str | int
+T = TypeVar("T")
 
 
 class Finding:
@@ -55,6 +56,14 @@ def above(found: list[Finding], step: Step, into: Found) -> list[Finding]:
         return found
     into.extend(found)
     return into
+
+
+def added(items: list[T] | None, item: T) -> list[T]:
+    """The list with one more; made when first needed, because a valid object needs none."""
+    if items is None:
+        return [item]
+    items.append(item)
+    return items
 
 
 def errors(found: Sequence[Finding]) -> list[FieldError]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.schema.embedded import EMBEDDED_FIELDS
-from trimtab.model.schema.finding import Check, Finding, Found, MapKey, Stage, Step, above, pruned
+from trimtab.model.schema.finding import Check, Finding, Found, MapKey, Stage, Step, above, added, pruned
 from trimtab.model.schema.formats import check_of
 from trimtab.model.schema.gotext import quoted
 from trimtab.model.schema.kinds import JSON_TYPES, NoneType
@@ -189,9 +189,9 @@ def _struct(tables: dict[str, Table], struct: str) -> Check:
         for name, item in value.items():
             table = get(name)
             if table is None or item is None:
-                drop = [name] if drop is None else [*drop, name]
+                drop = added(drop, name)
                 if table is None:
-                    found = [*(found or ()), pruned(name)]
+                    found = added(found, pruned(name))
                 continue
             step = table[type(item)]
             if step is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -85,12 +85,15 @@ class Schema:
             return self.walk(obj).unknown
         return shape.prune(obj, self.document, resource=True)
 
-    def rules(self, obj: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-        """What `x-kubernetes-validations` say of a walked object."""
-        if self._ruled is None:
-            self._ruled = not self._native and has_rules(self.document)
-        if not self._ruled:
+    def rules(
+        self, obj: dict[str, Any], old: dict[str, Any] | None, errors: Sequence[FieldError] = ()
+    ) -> list[FieldError]:
+        """What `x-kubernetes-validations` say of a walked object. `errors` are those found before: some leave the
+        object in no state to be judged."""
+        if not self.ruled:
             return []
+        if any(error.problem in _BLOCKING for error in errors):
+            return [FieldError("<nil>", FieldProblem.INVALID, None, _UNCHECKED)]
         if self._rules is None:
             from trimtab.model.schema.rules import Rules
 
@@ -107,6 +110,21 @@ class Schema:
 
             self._check = compile_root(self.document)
         return self._check
+
+
+_BLOCKING = frozenset(
+    (
+        FieldProblem.UNSUPPORTED,
+        FieldProblem.REQUIRED,
+        FieldProblem.TOO_LONG,
+        FieldProblem.TOO_MANY,
+        FieldProblem.TYPE_INVALID,
+    )
+)
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
 
 
 def has_rules(document: Any) -> bool:
