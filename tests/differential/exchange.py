@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from trimtab.testing.peer import ApiServer, read_access
 
@@ -106,7 +108,7 @@ class Exchange:
             connection.close()
         else:
             self._connection = connection
-        return Answer(response.status, received, parsed(raw))
+        return Answer(response.status, received, parsed(raw, response.getheader("Content-Type", "")))
 
     def close(self) -> None:
         if self._connection is not None:
@@ -139,10 +141,12 @@ def filled_body(body: Any, earlier: list[Answer], words: dict[str, str]) -> byte
     return filled(body if isinstance(body, str) else json.dumps(body), earlier, words).encode()
 
 
-def parsed(raw: bytes) -> Any:
+def parsed(raw: bytes, content: str) -> Any:
     try:
+        if content.startswith("application/yaml"):
+            return YAML(typ="safe", pure=True).load(raw.decode())
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, YAMLError):
         return raw.decode("utf-8", errors="replace")
 
 

@@ -20,6 +20,8 @@ _DIGEST = re.compile(r"\b[0-9A-Fa-f]{64}\b")
 _POINTER = re.compile(r"\b0x[0-9a-f]+\b")
 _TOO_OLD = re.compile(r"too old resource version: \d+ \(\d+\)")
 _PREFIX = re.compile(r'"generateName": "([^"]+)"')
+# How many of the errors are named, and in which order, is left to chance: they come from a map.
+_TYPED = re.compile(r"(failed to create typed patch object \([^)]*\): ).*", re.DOTALL)
 _BACKGROUND = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 
@@ -104,6 +106,7 @@ class _State:
         text = _TIME.sub(lambda time: f"<time{'.' + str(len(time[1]) - 1) if time[1] else ''}>", text)
         text = _UID.sub(lambda uid: self._uids.setdefault(uid[0], f"<uid {len(self._uids) + 1}>"), text)
         text = _ADDRESS.sub("<server>", text)
+        text = _TYPED.sub(r"\1<errors>", text)
         text = _DIGEST.sub("<digest>", text)
         text = _POINTER.sub("<pointer>", text)
         text = _TOO_OLD.sub("too old resource version: <old> (<oldest>)", text)

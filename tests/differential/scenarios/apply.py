@@ -126,6 +126,8 @@ SCENARIOS: dict[str, list[Request]] = {
         get(A),
     ],
     "labels, annotations, finalizers and owners": [
+        post(CONFIGMAPS, configmap("o")),
+        post(CONFIGMAPS, configmap("p")),
         apply(
             A,
             configmap(
@@ -133,7 +135,7 @@ SCENARIOS: dict[str, list[Request]] = {
                     "labels": {"a": "1"},
                     "annotations": {"b": "2"},
                     "finalizers": ["example.com/x"],
-                    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u-1"}],
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "$uid:0"}],
                 }
             ),
         ),
@@ -143,7 +145,7 @@ SCENARIOS: dict[str, list[Request]] = {
                 metadata={
                     "labels": {"c": "3"},
                     "finalizers": ["example.com/y"],
-                    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "p", "uid": "u-2"}],
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "p", "uid": "$uid:1"}],
                 }
             ),
             manager="two",
