@@ -112,6 +112,9 @@ def find(mapping: Any, key: Any) -> Any:
     return mapping.find(key)
 
 
+_SAME_IN_PYTHON = frozenset({str, int, bool, bytes, Uint})
+
+
 def equals(a: Any, b: Any) -> bool:
     kind = type(a)
     if kind is str or kind is bool or a is None or kind is bytes:
@@ -121,7 +124,12 @@ def equals(a: Any, b: Any) -> bool:
     if kind is list:
         if isinstance(b, Sequence):
             return b.equals(a)
-        return type(b) is list and len(a) == len(b) and all(equals(x, y) for x, y in zip(a, b, strict=True))
+        if type(b) is not list or len(a) != len(b):
+            return False
+        kinds = {*map(type, a), *map(type, b)}
+        if len(kinds) == 1 and kinds <= _SAME_IN_PYTHON:
+            return bool(a == b)
+        return all(equals(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Sequence):
         return isinstance(b, LISTS) and a.equals(b)
     if kind is dict:
