@@ -85,6 +85,13 @@ class Schema:
             return self.walk(obj).unknown
         return shape.prune(obj, self.document, resource=True)
 
+    @property
+    def ruled(self) -> bool:
+        """Whether there is any `x-kubernetes-validations`."""
+        if self._ruled is None:
+            self._ruled = not self._native and has_rules(self.document)
+        return self._ruled
+
     def rules(
         self, obj: dict[str, Any], old: dict[str, Any] | None, errors: Sequence[FieldError] = ()
     ) -> list[FieldError]:
