@@ -24,6 +24,7 @@ from tests.server.builtin_samples import SAMPLES
 from trimtab.model.kind import Kind
 from trimtab.server.builtin import reviews, strategies
 from trimtab.server.builtin.protobuf import decode
+from trimtab.server.builtin.published import published
 from trimtab.testing.cluster import BinariesMissing, RealCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -67,6 +68,34 @@ def test_discovery_names_a_kind_as_a_real_server_does(ask: Ask, kind: Kind) -> N
         "status": f"{kind.plural}/status" in listed,
         "scale": f"{kind.plural}/scale" in listed,
     }
+
+
+def test_published_definitions_are_those_of_a_real_server_but_for_enums_and_defaults(ask: Ask) -> None:
+    names = [strategy.definition for strategy in (*strategies(), *reviews())]
+    real: dict[str, Any] = {}
+    for strategy in (*strategies(), *reviews()):
+        kind = strategy.kind
+        root = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+        if strategy.definition not in real:
+            real |= json.loads(ask("GET", f"/openapi/v3/{root}")[1])["components"]["schemas"]
+    ours = published(*names)
+    assert {name: plain(part) for name, part in ours.items()} == {name: plain(real[name]) for name in ours}
+
+
+def plain(schema: dict[str, Any]) -> Any:
+    """A schema without what the packages that the tables are made from do not know."""
+    unknown = ("default", "enum", "x-kubernetes-unions")
+    result = {word: value for word, value in schema.items() if word not in unknown}
+    if "description" in result:
+        result["description"] = result["description"].split("\n\nPossible enum values:")[0]
+    if "properties" in result:
+        result["properties"] = {field: plain(part) for field, part in result["properties"].items()}
+    if "properties" in result or "oneOf" in result:
+        result.pop("description", None)
+    for word in ("items", "additionalProperties"):
+        if word in result:
+            result[word] = plain(result[word])
+    return result["allOf"][0] if result.keys() == {"allOf"} else result
 
 
 GOOD = [s for s in SAMPLES if json.loads(ANSWERS.read_text())[s[0]]["code"] == 201]

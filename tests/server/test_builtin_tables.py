@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from trimtab.server.builtin import reviews, strategies, tables
+from trimtab.server.builtin.published import published
 from trimtab.server.builtin.tables import DEFINITIONS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "builtin_tables.py"
@@ -59,6 +60,19 @@ def test_prose_is_apart_and_complete() -> None:
     prose = tables.descriptions()["io.k8s.api.core.v1.Container"]
     assert prose["fields"]["image"].startswith("Container image name.")
     assert prose["required"] == ["name"]
+
+
+def test_published_definitions_are_whole() -> None:
+    schemas = published("io.k8s.api.core.v1.ConfigMap")
+    assert schemas["io.k8s.api.core.v1.ConfigMap"]["properties"]["metadata"] == {
+        "description": "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/"
+        "sig-architecture/api-conventions.md#metadata",
+        "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}],
+    }
+    assert "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference" in schemas
+    assert schemas["io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"]["required"] == [
+        "apiVersion", "kind", "name", "uid",
+    ]  # fmt: skip
 
 
 def test_naming_the_kinds_reads_no_schema() -> None:
