@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.names import dns_subdomain_problems, label_key_problems, label_value_problems
-from trimtab.model.schema import finding
+from trimtab.model.schema import finding, objectmeta
 from trimtab.model.schema.gotext import Strings
 from trimtab.model.schema.walker import Walk
 
@@ -29,7 +29,7 @@ ANNOTATIONS_LIMIT = 262_144
 def decode(meta: Document, *, native: bool = False) -> Walk:
     """Drop nulls and unknown fields. Errors are `Undecodable`: values that do not fit the Go struct. Paths begin with
     `metadata`; in messages they do so for `native` kinds only, because metadata of the others is decoded alone."""
-    found = _check()(meta)
+    found = objectmeta.check()(meta)
     if found is None:
         return Walk([], [])
     if native:
@@ -265,69 +265,3 @@ def field_manager_problems(name: str) -> list[tuple[FieldProblem, Any, str]]:
             problems.append((FieldProblem.INVALID, name, detail))
         position += _size(char)
     return problems
-
-
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "object", "additionalProperties": _TEXT}
-_TIME = {"$ref": "#/definitions/v1.Time"}
-_NUMBER = {"type": "integer", "format": "int64"}
-
-_DEFINITIONS: dict[str, Any] = {
-    "v1.Time": {"type": "string", "format": "date-time"},
-    "v1.FieldsV1": {"type": "object"},
-    "v1.OwnerReference": {
-        "type": "object",
-        "properties": {
-            "apiVersion": _TEXT,
-            "blockOwnerDeletion": {"type": "boolean"},
-            "controller": {"type": "boolean"},
-            "kind": _TEXT,
-            "name": _TEXT,
-            "uid": {"$ref": "#/definitions/types.UID"},
-        },
-    },
-    "types.UID": _TEXT,
-    "v1.ManagedFieldsOperationType": _TEXT,
-    "v1.ManagedFieldsEntry": {
-        "type": "object",
-        "properties": {
-            "apiVersion": _TEXT,
-            "fieldsType": _TEXT,
-            "fieldsV1": {"$ref": "#/definitions/v1.FieldsV1"},
-            "manager": _TEXT,
-            "operation": {"$ref": "#/definitions/v1.ManagedFieldsOperationType"},
-            "subresource": _TEXT,
-            "time": _TIME,
-        },
-    },
-    "v1.ObjectMeta": {
-        "type": "object",
-        "properties": {
-            "annotations": _TEXTS,
-            "creationTimestamp": _TIME,
-            "deletionGracePeriodSeconds": _NUMBER,
-            "deletionTimestamp": _TIME,
-            "finalizers": {"type": "array", "items": _TEXT},
-            "generateName": _TEXT,
-            "generation": _NUMBER,
-            "labels": _TEXTS,
-            "managedFields": {"type": "array", "items": {"$ref": "#/definitions/v1.ManagedFieldsEntry"}},
-            "name": _TEXT,
-            "namespace": _TEXT,
-            "ownerReferences": {"type": "array", "items": {"$ref": "#/definitions/v1.OwnerReference"}},
-            "resourceVersion": _TEXT,
-            "selfLink": _TEXT,
-            "uid": {"$ref": "#/definitions/types.UID"},
-        },
-    },
-}
-
-_compiled: list[finding.Check] = []
-
-
-def _check() -> finding.Check:
-    if not _compiled:
-        from trimtab.model.schema.native import compile_struct
-
-        _compiled.append(compile_struct("v1.ObjectMeta", _DEFINITIONS))
-    return _compiled[0]
