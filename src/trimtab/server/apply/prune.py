@@ -18,8 +18,8 @@ from trimtab.server.apply.types import List, Map, Type
 def prune(kind: Type | None, merged: Any, last: FieldSet, fields: FieldSet, owned: Sequence[FieldSet]) -> Any:
     """`merged` without what its applier's `last` set holds and none of `owned`, the sets of all managers, does.
 
-    `fields` is the applier's new set, one of `owned`. Where all that it gave up lies below one field, only that field
-    is looked at.
+    `fields` is the applier's new set, one of `owned`. Where all that it gave up lies below one field, of which it still
+    says something, only that field is looked at.
     """
     given_up = difference(last, fields)
     if not given_up:
@@ -27,7 +27,7 @@ def prune(kind: Type | None, merged: Any, last: FieldSet, fields: FieldSet, owne
     if len(given_up) == 1 and kind is not None and kind.map is not None and isinstance(merged, dict):
         element = next(iter(given_up))
         name = element[2:]
-        if element in fields and name in merged:
+        if fields.get(element) and name in merged:
             theirs = [below[element] for below in owned if element in below]
             part = prune(kind.map.fields[name], merged[name], last[element], fields[element], theirs)
             return merged | {name: part}
