@@ -113,5 +113,6 @@ async def test_a_form_that_cannot_be_served_is_a_406(api: Api) -> None:
 
 
 async def test_an_unknown_path_is_a_404(api: Api) -> None:
-    answer = await api.get("/apis/nowhere.example.com/v1/things")
+    assert (await api.get("/apis/nowhere.example.com/v1/things")).raw == b"404 page not found\n"
+    answer = await api.get("/apis/apps/v1/things")
     assert answer.doc["message"] == "the server could not find the requested resource"

@@ -7,7 +7,6 @@ Reasons, codes and messages are those of `k8s.io/apimachinery/pkg/api/errors`.
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -51,11 +50,17 @@ class FieldError(msgspec.Struct, frozen=True):
         return f"{self.path}: {self.body}"
 
 
+class Bare(str):
+    """A value that messages print without quotes."""
+
+
 def shown(value: Any) -> str:
     """A bad value as the API prints it in messages."""
-    if value is None:
-        return "null"
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if isinstance(value, Bare):
+        return str(value)
+    from trimtab.model.schema import gotext  # the schema room builds on this one
+
+    return gotext.shown(value)
 
 
 class StatusError(Exception):

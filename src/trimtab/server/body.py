@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from trimtab.model.errors import bad_request, unsupported_media_type
+from trimtab.server import gojson
 
 MAX_BODY = 3 * 1024 * 1024
 MAX_DEPTH = 250
@@ -24,48 +25,66 @@ def media_type(content_type: str) -> str:
     return content_type.split(";", 1)[0].strip().lower()
 
 
-def decode(body: bytes, content_type: str, *, native: bool) -> Any:
-    """The document in a body. Raises 415 for other media types and 400 for what does not parse."""
+def decode(body: bytes, content_type: str, *, kind: str, native: bool) -> Any:
+    """The document in a body. Raises 415 for other media types and 400 for what does not parse. `kind` is what it
+    should be, for the message."""
     media = media_type(content_type) or "application/json"
     if media == "application/json":
-        return from_json(body)
+        return from_json(body, kind)
     if media == "application/yaml":
-        return from_yaml(body)
+        return from_yaml(body, kind)
     if media == PROTOBUF and native:
         from trimtab.server.builtin import protobuf
 
         return protobuf.decode(body)
-    raise unsupported_media_type(ACCEPTED if native else ACCEPTED[:2])
+    raise unsupported_media_type(ACCEPTED)
 
 
-def from_json(body: bytes) -> Any:
+def from_json(body: bytes, kind: str) -> Any:
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if body[:1].isalpha():  # Go's message for a leading word names the character
-            raise bad_request(f"invalid character '{chr(body[0])}' looking for beginning of value") from None
-        raise bad_request(f"the body is not JSON: {error}") from None
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        why = f"couldn't get version/kind; json parse error: {gojson.complaint(body)}"
+        raise bad_request(gojson.unrecognized(kind, why, body)) from None
+    if isinstance(document, (list, str, int, float)):
+        raise bad_request(gojson.unrecognized(kind, gojson.not_an_object(go_type(document)), body))
+    check_depth(body, document)
+    return document
 
 
-def from_json_or_yaml(body: bytes) -> Any:
+def from_json_or_yaml(body: bytes, kind: str) -> Any:
     """An apply says YAML and mostly is JSON, which is YAML too and a hundred times faster to read."""
     try:
-        return orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return from_yaml(body)
+        return from_yaml(body, kind)
+    check_depth(body, document)
+    return document
 
 
-def from_yaml(body: bytes) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+def from_patch(body: bytes) -> Any:
+    """The document of a JSON patch, merge patch or strategic merge patch."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise bad_request(f"error decoding patch: {gojson.complaint(body)}") from None
+    check_depth(body, document)
+    return document
+
+
+def from_yaml(body: bytes, kind: str) -> Any:
+    from trimtab.model.yaml import YamlError, load
 
     try:
-        loaded = YAML(typ="safe", pure=False).load(body.decode())
-    except (YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise bad_request(f"yaml: {str(error).splitlines()[0]}") from None
+        loaded = load(body.decode())
+    except (YamlError, UnicodeDecodeError) as error:
+        raise bad_request(gojson.unrecognized(kind, f"yaml: {error}", body)) from None
     if _expanded(loaded, {}) > MAX_NODES:
         raise bad_request("yaml: document contains excessive aliasing")
-    return orjson.loads(orjson.dumps(loaded, default=str, option=orjson.OPT_NON_STR_KEYS))
+    written = orjson.dumps(loaded, default=str, option=orjson.OPT_NON_STR_KEYS)
+    document = orjson.loads(written)
+    check_depth(written, document)
+    return document
 
 
 def _expanded(value: Any, sizes: dict[int, int]) -> int:
@@ -74,7 +93,7 @@ def _expanded(value: Any, sizes: dict[int, int]) -> int:
         return 1
     if id(value) in sizes:
         return sizes[id(value)]
-    sizes[id(value)] = MAX_NODES  # an alias to its own ancestor
+    sizes[id(value)] = MAX_NODES + 1  # an alias to its own ancestor
     children = value.values() if isinstance(value, dict) else value
     sizes[id(value)] = 1 + sum(_expanded(child, sizes) for child in children)
     return sizes[id(value)]
@@ -85,7 +104,8 @@ def duplicate_keys(body: bytes, content_type: str, document: Any) -> list[str]:
 
     Parsing keeps one of two equal keys, so a compact body with a duplicate is longer than its document written again.
     """
-    if media_type(content_type) not in ("", "application/json"):
+    media = media_type(content_type)
+    if media not in ("", "application/json") and not media.endswith("+json"):
         return []
     if len(orjson.dumps(document)) == len(body.rstrip()):
         return []
@@ -131,3 +151,9 @@ def check_depth(body: bytes, document: Any) -> None:
         if not level:
             return
     raise bad_request(f"the body is nested deeper than {MAX_DEPTH} levels")
+
+
+def go_type(value: Any) -> str:
+    """A JSON type in the words of Go's decoder."""
+    names = {bool: "bool", str: "string", int: "number", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")

@@ -41,6 +41,9 @@ from trimtab.store.contract import Conflict, Op, Store
 
 log = structlog.get_logger()
 
+NOT_ALLOWED = StatusError(
+    405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
+)
 SYSTEM = User("system:apiserver", groups=(MASTERS,))
 EVENT_TTL = 3600.0
 
@@ -149,11 +152,15 @@ class Server:
         self._authorize(request.user, verb, target)
         served = self.registry.find(target.group, target.version, target.resource)
         if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
-            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+            return self._unknown(target.group)
         if not served.kind.namespaced:
             target = target._replace(namespace="")
-        elif not target.namespace and (target.name or request.method == "POST"):
-            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        elif not target.namespace and (target.name or request.method != "GET"):
+            if served.strategy.native and not target.name:
+                raise NOT_ALLOWED
+            return self._unknown(target.group)
+        if target.name:
+            _check_name(target.name)
         if served.strategy.storage in REVIEWED:
             return await self.reviews.handle(request, served, target, verb)
         if target.subresource:
@@ -161,6 +168,12 @@ class Server:
         if verb not in served.strategy.verbs:
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
         return await self.dispatch(request, served, target, verb)
+
+    def _unknown(self, group: str) -> Response:
+        """Nothing is here. Groups of built-in kinds say it in a Status, others in the words of a plain web server."""
+        if any(served.kind.group == group and served.strategy.native for served in self.registry):
+            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        return Response(code=404, body=b"404 page not found\n", media=b"text/plain; charset=utf-8")
 
     def _authorize(self, user: User, verb: str, target: Target) -> None:
         attributes = Attributes(
@@ -180,13 +193,15 @@ class Server:
             response = await reads.get(self, request, served, target, form)
         elif verb == "create":
             if target.name:
-                raise method_not_supported(served.kind.plural, served.kind.group, "create")
+                raise NOT_ALLOWED
             response = await writes.create(self, request, served, target)
         elif verb == "update":
             if not target.name:
-                raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+                raise NOT_ALLOWED if served.strategy.native else bad_request("name must be provided")
             response = await writes.update(self, request, served, target)
         elif verb == "patch":
+            if not target.name:
+                raise NOT_ALLOWED
             response = await writes.patch(self, request, served, target)
         elif verb == "delete":
             response = await deletes.delete(self, request, served, target)
@@ -280,3 +295,12 @@ class Server:
         return Request(method=method, path="", query={}, headers=headers, body=body, user=SYSTEM, warnings=[])
 
 
+
+
+def _check_name(name: str) -> None:
+    """Names that cannot be a segment of a path are refused before anyone looks for them (apimachinery/pkg/api/validation/path)."""
+    if name in (".", ".."):
+        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+    for char in "/%":
+        if char in name:
+            raise bad_request(f'Name parameter invalid: "{name}": may not contain \'{char}\'')

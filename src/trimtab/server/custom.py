@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import orjson
 
 from trimtab.model import jsonpath
+from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.kind import Column, Kind, Scale
-from trimtab.model.schema import Schema
+from trimtab.model.schema import Schema, gotext
 from trimtab.server.strategy import Document, Strategy
+
+MAX_REPLICAS = 2**31 - 1
 
 
 class Custom(Strategy):
     """A kind that a definition describes."""
+
+    verbs = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
         self._selectable = [(path.lstrip("."), jsonpath.compile(path)) for path in kind.selectable]
         self.selectable = {name: name for name, _ in self._selectable}
 
+    def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
+        """The numbers that the scale subresource reads must be numbers."""
+        scale = self.kind.scale
+        if scale is None:
+            return ()
+        return [*_replica_errors(new, scale.spec_replicas), *_replica_errors(new, scale.status_replicas)]
+
     def fields(self, obj: Document) -> dict[str, str]:
         return {name: _text(path.find(obj)) for name, path in self._selectable}
+
+
+def _replica_errors(document: Document, path: str) -> list[FieldError]:
+    value: Any = document
+    for part in path.strip(".").split("."):
+        if value is None:
+            return []
+        if not isinstance(value, dict):
+            return [FieldError(path, FieldProblem.INVALID, 0, f"{path} accessor error: {_go_misfit(value, 'map[string]interface{}')}")]
+        value = value.get(part)
+    if value is None:
+        return []
+    if isinstance(value, bool) or not isinstance(value, int):
+        return [FieldError(path, FieldProblem.INVALID, 0, f"{path} accessor error: {_go_misfit(value, 'int64')}")]
+    if value < 0:
+        return [FieldError(path, FieldProblem.INVALID, value, "should be a non-negative integer")]
+    if value > MAX_REPLICAS:
+        return [FieldError(path, FieldProblem.INVALID, value, f"should be less than or equal to {MAX_REPLICAS}")]
+    return []
+
+
+def _go_misfit(value: Any, wanted: str) -> str:
+    types = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
+    text = value if isinstance(value, str) else gotext.literal(value)
+    return f"{text} is of the type {types[type(value)]}, expected {wanted}"
 
 
 def strategies(definition: Document) -> Iterator[tuple[Custom, bool]]:

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 ATTEMPTS = 5
+OPTION_TYPES = {
+    "gracePeriodSeconds": int,
+    "orphanDependents": bool,
+    "propagationPolicy": str,
+    "preconditions": dict,
+    "dryRun": list,
+}
 
 
 async def delete(server: Server, request: Request, served: Served, target: Target) -> Response:
@@ -106,9 +113,10 @@ async def _remove(
         return served.decode(gone), True
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = format_time(server.clock.now())
-        metadata["deletionGracePeriodSeconds"] = 0
-        if served.strategy.has_generation and metadata.get("generation"):
-            metadata["generation"] += 1
+        if served.strategy.graceful:
+            metadata["deletionGracePeriodSeconds"] = 0
+            if served.strategy.has_generation and metadata.get("generation"):
+                metadata["generation"] += 1
         served.strategy.deleting(marked)
     if marked == live or options.dry_run:
         return marked, False
@@ -133,21 +141,25 @@ def _check_preconditions(served: Served, live: Document, entry: Entry, options: 
     uid = live["metadata"].get("uid")
     if options.uid is not None and options.uid != uid:
         why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
-        raise conflict(kind.plural, kind.group, name, why)
+        raise conflict(kind.kind, kind.group, name, why)
     if options.resource_version is not None and options.resource_version != str(entry.revision):
         why = (
             f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
             f"ResourceVersion in object meta: {entry.revision}"
         )
-        raise conflict(kind.plural, kind.group, name, why)
+        raise conflict(kind.kind, kind.group, name, why)
 
 
 def _options(request: Request, served: Served) -> DeleteOptions:
     if not request.body:
         return delete_options(request.query, None)
-    document = body.decode(request.body, request.header(b"content-type"), native=True)
+    document = body.decode(request.body, request.header(b"content-type"), kind="DeleteOptions", native=True)
     if not isinstance(document, dict) or document.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request("the body of a delete must be DeleteOptions")
+    for field, wanted in OPTION_TYPES.items():
+        value = document.get(field)
+        if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
+            raise bad_request(f"DeleteOptions.{field} is of the wrong type: {body.go_type(value)}")
     return delete_options(request.query, document)
 
 

@@ -12,9 +12,9 @@ import msgspec
 import orjson
 
 from trimtab.model import metadata as object_meta
-from trimtab.model.errors import FieldError, bad_request
+from trimtab.model.errors import FieldError, StatusError, bad_request
 from trimtab.model.schema.native import Undecodable
-from trimtab.server import body
+from trimtab.server import body, gojson
 from trimtab.server.http import Request
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
@@ -30,68 +30,77 @@ class Read(msgspec.Struct):
 
 def read(request: Request, served: Served, target: Target, mode: str) -> Read:
     content_type = request.header(b"content-type")
-    document = body.decode(request.body, content_type, native=served.strategy.native)
-    body.check_depth(request.body, document)
+    native = served.strategy.native
+    document = body.decode(request.body, content_type, kind=served.kind.kind, native=native)
     duplicates = [] if mode == "Ignore" else body.duplicate_keys(request.body, content_type, document)
     checked = check_place(document, served, target)
     return Read(checked, walk(request, served, checked, mode, duplicates))
 
 
-def read_applied(request: Request, served: Served, target: Target, mode: str) -> Document:
-    """The body of an apply: only what the manager means, so nothing is defaulted."""
-    document = body.from_json_or_yaml(request.body)
-    body.check_depth(request.body, document)
+def read_applied(request: Request, served: Served, target: Target) -> Document:
+    """The body of an apply: only what the manager means, so nothing is defaulted. Unknown fields are apply's to refuse."""
+    document = body.from_json_or_yaml(request.body, served.kind.kind)
+    if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+        raise bad_request("invalid object type: /, Kind=")
     checked = check_place(document, served, target)
-    found = object_meta.decode(checked["metadata"], native=served.strategy.native)
-    _check_decoded(served, found.errors)
-    unknown = [*found.unknown, *served.kind.schema.prune(orjson.loads(orjson.dumps(checked)))]
-    _report(request, served, mode, [f'unknown field "{path}"' for path in unknown])
+    _check_decoded(served, object_meta.decode(checked["metadata"], native=served.strategy.native).errors)
     return checked
 
 
-def walk(request: Request, served: Served, document: Document, mode: str, duplicates: list[str] | None = None) -> list[FieldError]:
+def walk(
+    request: Request, served: Served, document: Document, mode: str, duplicates: list[str] | None = None
+) -> list[FieldError]:
     """Prune, default and check. Kinds that are Go structs in the original do not decode at all when a type is wrong."""
     native = served.strategy.native
     decoded = object_meta.decode(document["metadata"], native=native)
     _check_decoded(served, decoded.errors)
+    tidy(document["metadata"])
     found = served.kind.schema.walk(document)
     if native:
         _check_decoded(served, found.errors)
         served.strategy.default(document)
     if mode != "Ignore":
-        problems = [f'unknown field "{path}"' for path in (*decoded.unknown, *found.unknown)]
-        problems += [f'duplicate field "{path}"' for path in duplicates or ()]
+        problems = [f'duplicate field "{path}"' for path in duplicates or ()]
+        problems += [f'unknown field "{path}"' for path in (*decoded.unknown, *found.unknown)]
         _report(request, served, mode, problems)
     return found.errors
+
+
+def tidy(metadata: Document) -> None:
+    """Metadata has no empty maps and lists: to Go, they are absent."""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if field in metadata and not metadata[field]:
+            del metadata[field]
 
 
 def check_place(document: Any, served: Served, target: Target) -> Document:
     """The document, if it is of the kind and at the name and namespace that the URL says."""
     kind = served.kind
-    if not isinstance(document, dict):
-        raise bad_request(_cannot_handle(served, f"json: cannot unmarshal {_go_type(document)} into Go value of type {kind.kind}"))
+    if document is None:
+        document = {}
     _check_type(document, served)
     metadata = document.setdefault("metadata", {})
     if metadata is None:
         metadata = document["metadata"] = {}
     if not isinstance(metadata, dict):
-        why = f"json: cannot unmarshal {_go_type(metadata)} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+        given = body.go_type(metadata)
+        why = f"json: cannot unmarshal {given} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
         raise bad_request(_cannot_handle(served, why))
     if target.name and not metadata.get("name"):
-        metadata["name"] = target.name
+        why = "name must be provided"
+        raise bad_request(f"the name of the object ({target.name} based on URL) was undeterminable: {why}")
     if kind.namespaced and not metadata.get("namespace"):
         metadata["namespace"] = target.namespace
     if not kind.namespaced:
         metadata.pop("namespace", None)
     check_identity(document, served, target)
-    return document
+    return document  # type: ignore[no-any-return]
 
 
 def check_identity(document: Any, served: Served, target: Target) -> None:
-    """A write may not move an object to another kind, name or namespace."""
+    """A write may not move an object to another name or namespace."""
     if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):
         raise bad_request("the object has no metadata")
-    _check_type(document, served)
     name = document["metadata"].get("name")
     if target.name and name != target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
@@ -101,27 +110,52 @@ def check_identity(document: Any, served: Served, target: Target) -> None:
 
 
 def _check_type(document: Document, served: Served) -> None:
+    """The kind and version, filled in where a built-in kind may leave them out."""
     kind = served.kind
     name, api_version = document.get("kind") or "", document.get("apiVersion") or ""
+    for field, value in (("kind", name), ("apiVersion", api_version)):
+        if not isinstance(value, str):
+            given = body.go_type(value)
+            why = f"json: cannot unmarshal {given} into Go struct field .{field} of type string"
+            raw = orjson.dumps(document)
+            raise bad_request(gojson.unrecognized(kind.kind, f"couldn't get version/kind; json parse error: {why}", raw))
     if not served.strategy.native and not name:
         raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(document).decode()[:1000]}'")
-    if not name and not api_version:
-        document["kind"], document["apiVersion"] = kind.kind, kind.api_version
+    name = document["kind"] = name or kind.kind
+    api_version = document["apiVersion"] = api_version or kind.api_version
+    if name == kind.kind and api_version == kind.api_version:
         return
-    if api_version != kind.api_version and name == kind.kind:
+    version = api_version.rsplit("/", 1)[-1]
+    if name != kind.kind and api_version == kind.api_version and served.strategy.native:
+        internal = kind.group.split(".")[0] or "core"
+        why = f"converting ({_version(api_version)}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+        raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+    if served.strategy.native:
+        why = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:100"'
+        raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+    if api_version != kind.api_version:
         why = f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
         raise bad_request(why)
-    if name != kind.kind:
-        version = str(api_version).rsplit("/", 1)[-1]
-        why = f'converting ({api_version}.{name}) to ({kind.api_version}.{kind.kind}): unknown conversion'
-        raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+    raise bad_request(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
+
+
+def _version(api_version: str) -> str:
+    return api_version.replace("/", ".") if "/" not in api_version else api_version.split("/", 1)[1]
+
+
+class Undecoded(StatusError):
+    """A document that is not of its kind. `why` is the reason alone, as patches report it."""
+
+    def __init__(self, served: Served, why: str) -> None:
+        super().__init__(400, "BadRequest", _cannot_handle(served, why))
+        self.why = why
 
 
 def _report(request: Request, served: Served, mode: str, problems: list[str]) -> None:
     if not problems or mode == "Ignore":
         return
     if mode == "Strict":
-        raise bad_request(_cannot_handle(served, "strict decoding error: " + ", ".join(problems)))
+        raise Undecoded(served, "strict decoding error: " + ", ".join(problems))
     for problem in problems:
         request.warn(problem)
 
@@ -135,9 +169,4 @@ def _check_decoded(served: Served, errors: list[FieldError]) -> None:
     """Values that do not fit the Go struct end the request before anything else is looked at."""
     wrong = next((error for error in errors if isinstance(error, Undecodable)), None)
     if wrong is not None:
-        raise bad_request(_cannot_handle(served, wrong.message))
-
-
-def _go_type(value: Any) -> str:
-    names = {bool: "bool", str: "string", int: "number", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "null")
+        raise Undecoded(served, wrong.message)

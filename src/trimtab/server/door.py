@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from trimtab.model.errors import StatusError, bad_request
 from trimtab.server.auth.identity import Authenticator, User
+from trimtab.server.auth.impersonation import impersonated
 from trimtab.server.auth.limits import InFlight, Limits
 from trimtab.server.core import Server
 from trimtab.server.http import Request, Response, Stream, error_response
@@ -43,6 +44,8 @@ class Door:
 
     async def _answer(self, incoming: Incoming, warnings: list[str]) -> Response | Stream:
         user = await self._user(incoming)
+        if incoming.impersonation:
+            user = impersonated(self._server.authorizer, user, incoming.impersonation)
         query = _query(incoming.query) if incoming.query else {}
         watching = "watch" in query and incoming.method == "GET" and query["watch"] not in ("false", "0")
         place = self._in_flight.acquire(user, watching)

@@ -31,6 +31,7 @@ class Form(msgspec.Struct, frozen=True):
     yaml: bool = False
     pretty: bool = False
     version: str = "v1"  # of meta.k8s.io, for Table and PartialObjectMetadata
+    list_: bool = False  # PartialObjectMetadataList was asked for
     discovery: str = ""  # "v2" or "v2beta1": the aggregated discovery document was asked for
 
 
@@ -50,17 +51,26 @@ def form(accept: str, user_agent: str, pretty: str | None) -> Form:
 def _parse(accept: str) -> Form | None:
     if len(accept) > 4096:
         return None
+    entries = []
     for entry in accept.split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
-        values = dict(p.split("=", 1) for p in parameters if "=" in p)
-        found = _entry(media.lower(), values)
+        entries.append((media.lower(), dict(p.split("=", 1) for p in parameters if "=" in p)))
+    for media, values in sorted(entries, key=_quality, reverse=True):
+        found = _entry(media, values)
         if found is not None:
             return found
     return None
 
 
+def _quality(entry: tuple[str, dict[str, str]]) -> float:
+    try:
+        return float(entry[1].get("q", "1"))
+    except ValueError:
+        return 1.0
+
+
 def _entry(media: str, values: dict[str, str]) -> Form | None:
-    if media in ("*/*", "application/*"):
+    if media == "*/*":
         return Form()
     if media not in ANSWERED:
         return None
@@ -77,5 +87,5 @@ def _entry(media: str, values: dict[str, str]) -> Form | None:
     if wanted == "Table":
         return Form(As.TABLE, yaml, version=version)
     if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-        return Form(As.METADATA, yaml, version=version)
+        return Form(As.METADATA, yaml, version=version, list_=wanted.endswith("List"))
     return None

@@ -9,6 +9,7 @@ import orjson
 
 from trimtab.model import openapi
 from trimtab.model.kind import Kind
+from trimtab.server.builtin.tables import descriptions
 from trimtab.server.http import Request, Response, json_response
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class OpenAPI:
     def _document(self, name: str) -> bytes:
         cached = self._cached.get(name)
         if cached is None or cached[0] != self._server.registry.changed:
-            made = orjson.dumps(openapi.document(self._names()[name]))
+            made = orjson.dumps(openapi.document(self._names()[name], prose=descriptions()))
             cached = self._cached[name] = (self._server.registry.changed, made)
         return cached[1]
 

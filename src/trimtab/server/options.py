@@ -11,7 +11,7 @@ from trimtab.model.errors import FieldError, FieldProblem, bad_request, invalid
 from trimtab.model.selectors import FieldSelector, LabelSelector
 
 META = "meta.k8s.io"
-FIELD_VALIDATION = ("", "Ignore", "Warn", "Strict")
+FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +124,8 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
         if options.continue_token:
             errors.append(forbidden("continue", "continue is forbidden when sendInitialEvents is set"))
         return errors
+    if watch and options.continue_token:
+        errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
     if options.initial_events is not None:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if options.match:
@@ -199,9 +201,12 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     if not value:
         return 0
     try:
-        return int(value)
+        number = int(value)
     except ValueError:
         raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None
+    if not -(2**63) <= number < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
+    return number
 
 
 def revision_of(text: str) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-
 import orjson
 
 from trimtab.server.http import Response
@@ -22,10 +19,6 @@ def present(response: Response, form: Form) -> Response:
 
 
 def _yaml(body: bytes) -> bytes:
-    from ruamel.yaml import YAML as Yaml
+    from trimtab.model import yaml
 
-    yaml = Yaml(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    stream = io.BytesIO()
-    yaml.dump(json.loads(body), stream)
-    return stream.getvalue()
+    return yaml.dump(orjson.loads(body)).encode()

@@ -47,6 +47,8 @@ async def list_(server: Server, request: Request, served: Served, target: Target
     page = await fetch(served, target, options)
     values = [served.item(entry) for entry in page.entries]
     meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
+    if not served.strategy.native:
+        meta["continue"] = ""
     if page.after is not None:
         meta["continue"] = _token(page.revision, page.after)
         if page.remaining is not None:
@@ -57,6 +59,8 @@ async def list_(server: Server, request: Request, served: Served, target: Target
         return Response(body=tables.table(served, whole, meta, include, form.version, server.clock))
     kind, api_version = served.kind.list_kind, served.kind.api_version
     if form.as_ is As.METADATA:
+        if not form.list_:
+            raise StatusError(406, "NotAcceptable", "you requested PartialObjectMetadata, but the requested object is a list", {})
         kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         values = [tables.metadata_only(value, form.version) for value in values]
     return Response(body=list_body(kind, api_version, meta, values))
@@ -73,6 +77,8 @@ async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
     revision: Revision | None = None
     after: Key | None = None
     limit: int | None = options.limit or None
+    if options.resource_version == "0" and not options.continue_token:
+        limit = None  # any state will do: the real server answers from its cache, which does not chunk
     if options.continue_token:
         token = _parse_token(options.continue_token)
         if options.resource_version not in ("", "0"):
@@ -142,7 +148,7 @@ def _parse_token(text: str) -> _Continue:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return msgspec.json.decode(raw, type=_Continue)
     except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise bad_request("continue key is not valid: invalid continue token") from None
+        raise bad_request("invalid continue token: continue key is not valid") from None
 
 
 def _expired_token(after: Key) -> StatusError:

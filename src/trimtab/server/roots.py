@@ -36,7 +36,7 @@ class Roots:
         decision = self._server.authorizer.authorize(attributes)
         if not decision.allowed:
             raise denial(attributes, decision.reason)
-        if request.method not in ("GET", "HEAD"):
+        if request.method != "GET":
             raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
         found = await self._found(request, path)
         if found is None:

@@ -22,6 +22,7 @@ class Strategy:
     create_on_update = False  # PUT or apply of an absent object creates it (apply always may)
     has_generation = True
     native = False  # decoded into a Go struct by the real server: other messages for wrong types, null means absent
+    graceful = True  # a deletion that waits says for how long, and counts as a change of the desired state
     returns_deleted = False  # DELETE answers with the object, not with a Status
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: tuple[str, ...] = ()  # beside status and scale

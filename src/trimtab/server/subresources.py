@@ -98,7 +98,7 @@ class Subresources:
     async def _token(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         if verb != "create":
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
-        document = body.decode(request.body, request.header(b"content-type"), native=True)
+        document = body.decode(request.body, request.header(b"content-type"), kind="TokenRequest", native=True)
         if not isinstance(document, dict):
             raise bad_request("the body must be a TokenRequest")
         server = self._server
@@ -138,9 +138,9 @@ def scale_of(served: Served, document: Document) -> Document:
 def _wanted_scale(request: Request, shown: Document, verb: str) -> Document:
     content_type = request.header(b"content-type")
     if verb == "update":
-        wanted = body.decode(request.body, content_type, native=True)
+        wanted = body.decode(request.body, content_type, kind="Scale", native=True)
     else:
-        change = body.from_json(request.body)
+        change = body.from_patch(request.body)
         media = body.media_type(content_type)
         wanted = json_patch.apply(shown, change) if media == writes.JSON_PATCH else merge.apply(shown, change)
     if not isinstance(wanted, dict):

@@ -52,9 +52,9 @@ def definitions(served: Served) -> list[dict[str, Any]]:
     return [
         {
             "name": column.name,
-            "type": "string" if column.type == "date" and served.strategy.native else column.type,
+            "type": column.type,
             "format": column.format,
-            "description": column.description or _described(column),
+            "description": column.description or ("" if served.strategy.native else _described(column)),
             "priority": column.priority,
         }
         for column in columns(served)

@@ -22,8 +22,8 @@ class Target(NamedTuple):
 
     def verb(self, method: str, watch: bool) -> str:
         """The verb as RBAC names it."""
-        if method in ("GET", "HEAD"):
-            if watch or self.watch:
+        if method == "GET":
+            if self.watch or (watch and not self.name):
                 return "watch"
             return "get" if self.name else "list"
         if method == "DELETE":
@@ -31,7 +31,8 @@ class Target(NamedTuple):
         try:
             return VERBS[method]
         except KeyError:
-            raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}) from None
+            why = "the server does not allow this method on the requested resource"
+            raise StatusError(405, "MethodNotAllowed", why, {}) from None
 
 
 def parse(path: str) -> Target | None:

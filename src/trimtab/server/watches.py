@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 HEARTBEAT = 60.0
+LONG = 5.0  # a watch of this many seconds ends with a bookmark
 INITIAL_END = "k8s.io/initial-events-end"
 
 
 async def watch(server: Server, request: Request, served: Served, target: Target, form: Form) -> Stream:
     options = list_options({**request.query, "watch": "true"})
     reads.check_selectable(served, options)
+    if options.resource_version:
+        revision_of(options.resource_version)
     view = _View(server, served, options, form, tables.include_object(request.query.get("includeObject")))
     return Stream(frames=view.frames(target))
 
@@ -67,7 +70,7 @@ class _View:
                     elif not batch.changes and self.options.bookmarks:
                         yield self._bookmark(batch.revision)
                     since = batch.revision
-                if self.options.bookmarks:
+                if self.options.bookmarks and timeout >= LONG:
                     yield self._bookmark(since)
             finally:
                 await batches.aclose()
@@ -116,7 +119,7 @@ class _View:
         if self.form.as_ is As.METADATA:
             value = tables.metadata_only(value, self.form.version)
         elif self.form.as_ is As.TABLE:
-            value = self._table([value], {})
+            value = self._table([value], {"resourceVersion": orjson.loads(value)["metadata"]["resourceVersion"]})
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), value.strip())
 
     def _table(self, values: list[bytes], meta: dict[str, Any]) -> bytes:

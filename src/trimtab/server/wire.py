@@ -10,6 +10,7 @@ Why not uvicorn: over TLS it took 44 µs of a request that is answered in 40; th
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
@@ -36,6 +37,7 @@ IDLE_PATIENCE = 120.0
 WRITE_PATIENCE = 60.0
 
 _REASONS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -49,6 +51,7 @@ class Incoming(msgspec.Struct, gc=False):
     body: bytes
     keep_alive: bool
     peer: bytes | None  # the client's certificate, DER
+    impersonation: tuple[tuple[bytes, bytes], ...] = ()  # those headers may come several times
     refusal: Response | None = None  # what was wrong before anyone could look at it
 
 
@@ -183,7 +186,10 @@ class Connection(asyncio.Protocol):
         if self._size > MAX_HEADER_BYTES or len(self._headers) >= MAX_HEADERS:
             self._refuse(_plain(431, b"431 Request Header Fields Too Large\n"))
             return
-        self._headers[name.lower()] = value
+        name = name.lower()
+        if name.startswith(b"impersonate-"):
+            self._impersonation += ((name, value),)
+        self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         if self._headers.get(b"expect", b"").lower() == b"100-continue" and not self._answering:
@@ -208,7 +214,10 @@ class Connection(asyncio.Protocol):
             body=self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks),
             keep_alive=self._parser.should_keep_alive(),
             peer=self._peer,
+            impersonation=self._impersonation,
         )
+        if b"%" in path and _BAD_ESCAPE.search(path):
+            incoming.refusal = _plain(400, b"400 Bad Request")
         if self._length > MAX_BODY:
             incoming.refusal = _TOO_LARGE
         self._enqueue(incoming)
@@ -216,6 +225,7 @@ class Connection(asyncio.Protocol):
     def _reset(self) -> None:
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
+        self._impersonation: tuple[tuple[bytes, bytes], ...] = ()
         self._size = 0
         self._length = 0
         self._chunks: list[bytes] = []
@@ -230,7 +240,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, response: Response) -> None:
         """What cannot even be read ends the connection, after the answers that are due."""
-        self._enqueue(Incoming("", "", b"", {}, b"", False, None, response))
+        self._enqueue(Incoming("", "", b"", {}, b"", False, None, (), response))
         if not self._transport.is_closing():
             self._transport.pause_reading()
 

@@ -18,6 +18,7 @@ import orjson
 from trimtab.model import metadata as object_meta
 from trimtab.model.clock import format_time
 from trimtab.model.errors import (
+    Bare,
     FieldError,
     FieldProblem,
     StatusError,
@@ -110,10 +111,13 @@ async def update(server: Server, request: Request, served: Served, target: Targe
                 return await _create(intent, new, read.errors)
             raise not_found(served.kind.plural, served.kind.group, target.name)
         if not given and not served.strategy.unconditional_update:
-            why = FieldError("metadata.resourceVersion", FieldProblem.INVALID, 0, "must be specified for an update")
+            why = FieldError("metadata.resourceVersion", FieldProblem.INVALID, Bare("0x0"), "must be specified for an update")
             raise invalid(served.kind.kind, served.kind.group, target.name, [why])
         if given and given != str(entry.revision):
+            if not (given.isascii() and given.isdigit()):
+                raise bad_request(f'resourceVersion: Invalid value: "{given}": it is not a revision')
             raise _conflict(served, target.name, MODIFIED)
+        _check_uid(served, new, entry, served.decode(entry))
         try:
             return await _replace(intent, _copy(new), served.decode(entry), entry, read.errors)
         except Conflict:
@@ -141,12 +145,18 @@ Patcher = Callable[[Document], Document]
 
 
 def _patcher(intent: Intent, kind: str) -> Patcher:
-    document = body.from_json(intent.request.body)
-    body.check_depth(intent.request.body, document)
+    document = body.from_patch(intent.request.body)
     if kind == "json":
         return lambda live: json_patch.apply(live, document)
+    if document is None and kind == "strategic":
+        document = {}
+    if document is None:
+        raise bad_request("Invalid JSON Patch")
     if not isinstance(document, dict):
-        raise bad_request("a merge patch must be a JSON object")
+        given = body.go_type(document)
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {given} into Go value of type map[string]interface {{}}")
+    if kind == "strategic":
+        document = {field: value for field, value in document.items() if field not in ("apiVersion", "kind")}
     if kind == "merge":
         return lambda live: merge.apply(live, document)
     schema = intent.served.kind.schema
@@ -158,11 +168,12 @@ async def _patch(intent: Intent, patcher: Patcher) -> Response:
     for _ in range(ATTEMPTS):
         entry, live = await served.load(target.namespace, target.name)
         new = patcher(live)
+        _check_patched(intent, new)
         documents.check_identity(new, served, target)
         given = new["metadata"].get("resourceVersion")
         if given and given != str(entry.revision):
             raise _conflict(served, target.name, MODIFIED)
-        errors = documents.walk(intent.request, served, new, intent.options.field_validation)
+        errors = _walk_patched(intent, new)
         try:
             return await _replace(intent, new, live, entry, errors)
         except Conflict:
@@ -170,10 +181,47 @@ async def _patch(intent: Intent, patcher: Patcher) -> Response:
     raise _conflict(served, target.name, MODIFIED)
 
 
+def _check_patched(intent: Intent, new: Any) -> None:
+    """A patch that makes another kind of an object is refused as a bad value, not as a bad request."""
+    kind = intent.served.kind
+    if not isinstance(new, dict):
+        raise bad_request("the patch does not leave an object")
+    name, api_version = new.get("kind"), new.get("apiVersion")
+    if name == kind.kind and api_version == kind.api_version:
+        return
+    if intent.served.strategy.native:
+        why = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:100"'
+        raise _bad_patch(new, why)
+    if api_version != kind.api_version:
+        error = FieldError("apiVersion", FieldProblem.INVALID, api_version, f"must be {kind.api_version}")
+        raise invalid(kind.kind, "", intent.target.name, [error])
+    error = FieldError("kind", FieldProblem.INVALID, name, f"must be {kind.kind}")
+    raise invalid(str(name), kind.group, intent.target.name, [error])
+
+
+def _walk_patched(intent: Intent, new: Document) -> list[FieldError]:
+    try:
+        return documents.walk(intent.request, intent.served, new, intent.options.field_validation, _twice(intent))
+    except documents.Undecoded as error:
+        raise _bad_patch(new, error.why) from None
+
+
+def _twice(intent: Intent) -> list[str]:
+    if intent.options.field_validation == "Ignore":
+        return []
+    request = intent.request
+    return body.duplicate_keys(request.body, request.header(b"content-type"), body.from_patch(request.body))
+
+
+def _bad_patch(new: Document, why: str) -> StatusError:
+    value = orjson.dumps(new).decode()
+    return invalid("", "", "", [FieldError("patch", FieldProblem.INVALID, value, why)])
+
+
 async def _apply(intent: Intent) -> Response:
     """Server-side apply: the body is what the manager means to own."""
     served, target = intent.served, intent.target
-    config = documents.read_applied(intent.request, served, target, intent.options.field_validation)
+    config = documents.read_applied(intent.request, served, target)
     if config["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     given = config["metadata"].get("resourceVersion")
@@ -188,6 +236,8 @@ async def _apply(intent: Intent) -> Response:
             await intent.server.namespaces.check_create(served.kind, target.namespace, target.name)
         elif given and entry is not None and given != str(entry.revision):
             raise _conflict(served, target.name, MODIFIED)
+        elif live is not None and config["metadata"].get("uid") not in (None, live["metadata"].get("uid")):
+            _check_uid(served, config, entry, live)
         merged = apply.apply(
             live,
             config,
@@ -197,6 +247,7 @@ async def _apply(intent: Intent) -> Response:
             schema=served.kind.schema,
             subresource=target.subresource,
             now=intent.now,
+            reset=None if served.kind.status else {},
         )
         errors = documents.walk(intent.request, served, merged, "Ignore")
         try:
@@ -246,8 +297,8 @@ async def _replace(
     if intent.options.dry_run:
         return Response(body=served.encode(new))
     if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
-        gone = await _commit(served, served.write(new, entry.revision, Op.DELETE))
-        return Response(body=served.bytes(gone))
+        await _commit(served, served.write(new, entry.revision, Op.DELETE))
+        return Response(body=served.encode(new))  # at the revision of its last state, as the real server answers
     committed = await _commit(served, served.write(new, entry.revision, expires=intent.server.expiry(served)))
     return Response(body=served.bytes(committed))
 
@@ -260,16 +311,20 @@ async def _commit(served: Served, write: Any) -> Entry:
 
 
 def _keep_system_fields(intent: Intent, new: Document, old: Document) -> None:
-    """What no writer may change goes back to what it was; a uid that differs is another object."""
+    """What the server writes stays when a writer leaves it out. What a writer changes of it, validation refuses."""
     before, after = old["metadata"], new["metadata"]
-    if after.get("uid") and after["uid"] != before.get("uid"):
-        why = f"Precondition failed: UID in precondition: {after['uid']}, UID in object meta: {before.get('uid')}"
-        raise _conflict(intent.served, before["name"], why)
-    for field in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "resourceVersion"):
+    for field in ("uid", "creationTimestamp"):
+        if field in before and not after.get(field):
+            after[field] = before[field]
+    for field in ("generation", "namespace", "resourceVersion"):
+        after.pop(field, None)
         if field in before:
             after[field] = before[field]
-        else:
-            after.pop(field, None)
+    if before.get("deletionTimestamp"):
+        after["deletionTimestamp"] = before["deletionTimestamp"]
+        after["deletionGracePeriodSeconds"] = before.get("deletionGracePeriodSeconds")
+        if after["deletionGracePeriodSeconds"] is None:
+            del after["deletionGracePeriodSeconds"]
     after.pop("selfLink", None)
     after.setdefault("name", before["name"])
     if intent.target.subresource == "status" and not intent.served.strategy.native:
@@ -282,11 +337,12 @@ async def _settle(
     """From a walked document to the one that is committed. `errors` are what the walk found."""
     served, server, target = intent.served, intent.server, intent.target
     strategy, kind = served.strategy, served.kind
-    strategy.prepare(new, old, target.subresource)
-    if kind.status and target.subresource != "status":
-        errors = [error for error in errors if not error.path.startswith("status")]  # it was put back
     if not applied:
         _manage(intent, new, old)
+    strategy.prepare(new, old, target.subresource)
+    if kind.status:  # what this door does not write was put back, and so is no longer wrong
+        at_status = target.subresource == "status"
+        errors = [error for error in errors if error.path.startswith("status") is at_status]
     operation = Operation.CREATE if old is None else Operation.UPDATE
     admission = AdmissionRequest(
         operation=operation,
@@ -317,8 +373,7 @@ async def _settle(
         *errors,
         *strategy.validate(new, old, target.subresource),
     ]
-    if not errors:
-        errors.extend(kind.schema.rules(new, old))
+    errors += kind.schema.rules(new, old, errors)
     if errors:
         raise invalid(kind.kind, kind.group, new["metadata"].get("name", ""), errors)
     for warning in strategy.warnings(new, old):
@@ -338,6 +393,7 @@ def _manage(intent: Intent, new: Document, old: Document | None) -> None:
         schema=intent.served.kind.schema,
         subresource=intent.target.subresource,
         now=intent.now,
+        reset=None if intent.served.kind.status else {},
     )
     if managed:
         new["metadata"]["managedFields"] = managed
@@ -355,6 +411,14 @@ def _without_time(document: Document) -> Document:
 def _intent(server: Server, request: Request, served: Served, target: Target, kind: str, patch_type: str = "") -> Intent:
     parsed = options.write_options(request.query, kind, patch_type=patch_type)
     return Intent(server=server, request=request, served=served, target=target, options=parsed)
+
+
+def _check_uid(served: Served, new: Document, entry: Entry, old: Document) -> None:
+    """A PUT or an apply that names a uid means that object and no other."""
+    given, uid = new["metadata"].get("uid"), old["metadata"].get("uid")
+    if given and given != uid:
+        why = f"Precondition failed: UID in precondition: {given}, UID in object meta: {uid}"
+        raise _conflict(served, entry.key.name, why)
 
 
 def _copy(document: Document) -> Document:

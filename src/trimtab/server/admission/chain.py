@@ -111,18 +111,29 @@ class Admission:
                         self._changed(served, change)
                     self._since[served.kind.resource] = batch.revision
             except Gone:
-                page = await self._server.store.list(query)
-                for entry in page.entries:
-                    self._observe(served, entry)
-                self._since[served.kind.resource] = page.revision
+                await self._relist(served)
+
+    async def _relist(self, served: Served) -> None:
+        """Changes were missed: what is not there any more must be forgotten too."""
+        page = await self._server.store.list(Query(resource=served.strategy.storage))
+        self._since[served.kind.resource] = page.revision
+        documents = [served.decode(entry) for entry in page.entries]
+        if served.kind.group == RBAC:
+            self._server.authorizer.replace(served.kind.plural, documents)
+        else:
+            self._webhooks.replace(served.kind.plural, documents)
 
     async def _follow_credentials(self, resource: str) -> None:
         authenticator = self._server.authenticator
         if authenticator is None:
             return
-        async for batch in self._server.store.watch(Query(resource=resource), self._server.store.revision):
-            for change in batch.changes:
-                authenticator.changed(*change.entry.key)
+        while True:
+            try:
+                async for batch in self._server.store.watch(Query(resource=resource), self._server.store.revision):
+                    for change in batch.changes:
+                        authenticator.changed(*change.entry.key)
+            except Gone:
+                authenticator.changed_unknown()
 
     def _observe(self, served: Served, entry: Entry) -> None:
         if served.kind.group == RBAC:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -92,6 +92,11 @@ class Webhooks:
     def remove(self, resource: str, name: str) -> None:
         """A configuration was deleted."""
         self._configurations[resource].pop(name, None)
+        self._sort(resource)
+
+    def replace(self, resource: str, documents: Iterable[Mapping[str, Any]]) -> None:
+        """These are all configurations there are."""
+        self._configurations[resource] = {d["metadata"]["name"]: hooks_of(d) for d in documents}
         self._sort(resource)
 
     def mutates(self, request: AdmissionRequest) -> bool:
