@@ -30,9 +30,9 @@ def settled(strategy: Native, new: dict[str, Any], old: dict[str, Any] | None, s
     }
     if strategy.has_generation:
         new["metadata"]["generation"] = old["metadata"]["generation"] if old else 1
-    strategy.prepare(new, old, subresource)
     walk = kind.schema.walk(new)
     strategy.default(new)
+    strategy.prepare(new, old, subresource)
     if old is not None and strategy.has_generation and strategy.bumps_generation(new, old):
         new["metadata"]["generation"] += 1
     before = old["metadata"] if old else None

@@ -120,15 +120,14 @@ class Secret(Native):
     selectable: Mapping[str, str] = {"type": "type"}
     shown = (NAME, Column("Type", ".type"), Column("Data", ".data", description="The number of keys"), AGE)
 
-    def prepare(self, new: Document, old: Document | None, subresource: str) -> None:
+    def complete(self, obj: Document) -> None:
         """`stringData` is written and never read back: it goes into `data`."""
-        plain = new.get("stringData")
-        data = new.get("data")
+        plain, data = obj.get("stringData"), obj.get("data")
         if isinstance(plain, dict) and all(isinstance(v, str) for v in plain.values()):
             if plain and (data is None or isinstance(data, dict)):
                 encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
-                new["data"] = {**(data or {}), **encoded}
-            del new["stringData"]
+                obj["data"] = {**(data or {}), **encoded}
+            del obj["stringData"]
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         errors = immutable("type", new.get("type"), old.get("type")) if old is not None else []

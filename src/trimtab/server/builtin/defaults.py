@@ -21,6 +21,19 @@ def completed(name: str) -> Step:
 
 
 @functools.cache
+def completed_status(name: str) -> Step:
+    """The step that gives one object of a kind its status, as far as that is never absent."""
+    step = _child(DEFINITIONS[name]["properties"]["status"])
+
+    def complete(value: Any) -> None:
+        status = value.setdefault("status", {})
+        if step is not None:
+            step(status)
+
+    return complete
+
+
+@functools.cache
 def _root(name: str) -> Step:
     return _compile(name, frozenset(("metadata", "apiVersion", "kind")))
 

@@ -10,7 +10,7 @@ from trimtab.model.clock import Clock, SystemClock, parse_time
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column, Kind, Scale
 from trimtab.server.builtin import names
-from trimtab.server.builtin.defaults import completed
+from trimtab.server.builtin.defaults import completed, completed_status
 from trimtab.server.builtin.tables import definition_of, schema
 from trimtab.server.strategy import Document, Strategy
 
@@ -21,7 +21,7 @@ AGE = Column("Age", ".metadata.creationTimestamp", description="When the object 
 class Native(Strategy):
     """A built-in kind. Subclasses say what is special: a hook that is not overridden changes nothing.
 
-    `prepare` and `default` meet documents whose types nobody has checked yet; `validate` meets only well-typed ones.
+    `default` comes first and meets documents whose types nobody has checked yet; `prepare` comes after it.
     """
 
     native = True
@@ -35,6 +35,12 @@ class Native(Strategy):
         """Makes a document what it is after Go has decoded, defaulted and encoded it."""
         completed(self.definition)(obj)
         self.complete(obj)
+
+    def prepare(self, new: Document, old: Document | None, subresource: str) -> None:
+        """A Go struct always has its status, however little is in it."""
+        super().prepare(new, old, subresource)
+        if self.kind.status:
+            completed_status(self.definition)(new)
 
     def complete(self, obj: Document) -> None:
         """Sets what the real server sets in place of absent fields, where that depends on other fields."""

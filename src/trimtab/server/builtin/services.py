@@ -122,6 +122,12 @@ def _keep_allocated(spec: Document, old: Document) -> None:
     """What was allocated stays when an update does not speak of it."""
     if spec.get("type") == "ExternalName" or old.get("type") == "ExternalName":
         return
+    if (
+        spec.get("clusterIP")
+        and spec["clusterIP"] != old.get("clusterIP")
+        and spec.get("clusterIPs") == old.get("clusterIPs")
+    ):
+        spec["clusterIPs"] = [spec["clusterIP"]]
     if not spec.get("clusterIP") and not spec.get("clusterIPs"):
         for field in ("clusterIP", "clusterIPs"):
             if field in old:
