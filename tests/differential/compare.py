@@ -42,7 +42,9 @@ class Pair:
     def differences(self, scenario: Scenario) -> list[Difference]:
         """What differs and is not accepted."""
         found = self.all_differences(scenario)
-        return [each for each in found if accepted(scenario.name, scenario.requests[each.step], each) is None]
+        agreed = [each for each in found if accepted(scenario.name, scenario.requests[each.step], each) is not None]
+        whole = {each.step for each in agreed if each.path == "status"}
+        return [each for each in found if each not in agreed and each.step not in whole]
 
     def all_differences(self, scenario: Scenario) -> list[Difference]:
         number = next(_numbers)

@@ -61,7 +61,8 @@ class _State:
     def _collect(self, value: Any, revisions: set[int]) -> None:
         if isinstance(value, list):
             for item in value:
-                self._collect(item, revisions)
+                if not background(item):
+                    self._collect(item, revisions)
         elif isinstance(value, dict):
             metadata = value.get("metadata")
             if isinstance(metadata, dict):
@@ -88,9 +89,13 @@ class _State:
                 if metadata.get(name):
                     result["metadata"][name] = f"<{name}>"
         details = result.get("details")
-        if isinstance(details, dict) and len(details.get("causes") or ()) > 1:  # in no order: they come from a map
-            details["causes"].sort(key=str)
-            result["message"] = " ".join(sorted(re.split(r"[ \[\],]+", str(result.get("message")))))
+        if isinstance(details, dict) and len(details.get("causes") or ()) > 1:
+            # In no order, for they come from a map; and some twice, for metadata are validated twice.
+            details["causes"] = sorted({str(cause): cause for cause in details["causes"]}.values(), key=str)
+            if len(details["causes"]) > 1:
+                result["message"] = " ".join(sorted(re.split(r"[ \[\],]+", str(result.get("message")))))
+        if isinstance(value.get("resources"), list):  # of a discovery document; custom kinds come in no order
+            result["resources"].sort(key=lambda resource: str(resource.get("name")))
         if isinstance(value.get("managedFields"), list):
             result["managedFields"].sort(key=manager_key)
         return result
@@ -124,7 +129,7 @@ def background(item: Any) -> bool:
     """What controllers put into every namespace in their own time."""
     if not isinstance(item, dict):
         return False
-    subject = item.get("object", item) if "type" in item else item
+    subject = item.get("object", item)  # an event, or a row of a table
     if not isinstance(subject, dict) or not isinstance(subject.get("metadata"), dict):
         return False
     name = subject["metadata"].get("name")
