@@ -94,8 +94,8 @@ class _State:
             details["causes"] = sorted({str(cause): cause for cause in details["causes"]}.values(), key=str)
             if len(details["causes"]) > 1:
                 result["message"] = " ".join(sorted(re.split(r"[ \[\],]+", str(result.get("message")))))
-        if isinstance(value.get("resources"), list):  # of a discovery document; custom kinds come in no order
-            result["resources"].sort(key=lambda resource: str(resource.get("name")))
+        if value.get("kind") == "APIResourceList":  # custom kinds come in no order
+            result["resources"].sort(key=lambda resource: str(resource["name"]))
         if isinstance(value.get("managedFields"), list):
             result["managedFields"].sort(key=manager_key)
         return result
