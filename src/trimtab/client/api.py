@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import orjson
@@ -13,7 +14,7 @@ from trimtab.client.paths import Place, place_of
 from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, Ref
 from trimtab.client.transport import Call, Transport
 from trimtab.model.document import merge_diff, patch_between
-from trimtab.model.errors import StatusError, not_found
+from trimtab.model.errors import StatusError
 from trimtab.model.kind import Kind
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme, Untyped
@@ -28,32 +29,44 @@ PARTIAL = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,ap
 class ApiClient:
     """Fulfils the `Client` protocol over a transport."""
 
-    def __init__(self, transport: Transport, scheme: Scheme | None = None, *, inactivity: float = INACTIVITY) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        scheme: Scheme | None = None,
+        *,
+        namespace: str = "default",
+        inactivity: float = INACTIVITY,
+    ) -> None:
+        """`namespace` is where an object lives that does not say."""
         self.transport = transport
         self.scheme = scheme or Scheme()
+        self.namespace = namespace
         self._inactivity = inactivity
         self._places: dict[Named, Place] = {}
 
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any:
         place = await self._place(kind)
-        reply = await self.transport.call(Call(method="GET", path=place.path(namespace, name)))
-        return self._object(reply.body)
+        path = place.path(namespace or self.namespace, name)
+        reply = await self.transport.call(Call(method="GET", path=path))
+        return self._made(reply.body)
 
     async def list(self, kind: AnyKind, query: Query = Query()) -> Listing[Any]:  # noqa: B008 - frozen
-        """Everything, read in chunks of one revision. Starts anew when that revision is gone meanwhile."""
-        while True:
-            try:
-                return await self._list(kind, query)
-            except StatusError as error:
-                if error.reason != "Expired":
-                    raise
+        """Everything, read in chunks of one revision; at once, when that revision is gone before the last chunk."""
+        try:
+            return await self._list(kind, query, CHUNK)
+        except StatusError as error:
+            if error.code != 410:
+                raise
+            return await self._list(kind, query, 0)
 
-    async def _list(self, kind: AnyKind, query: Query) -> Listing[Any]:
+    async def _list(self, kind: AnyKind, query: Query, limit: int) -> Listing[Any]:
         place = await self._place(kind)
         items: list[Any] = []
         token = ""
         while True:
-            parameters = {**_selectors(query), "limit": str(CHUNK)}
+            parameters = _selectors(query)
+            if limit:
+                parameters["limit"] = str(limit)
             if token:
                 parameters["continue"] = token
             accept = PARTIAL.format(list="List") if query.metadata_only else "application/json"
@@ -62,12 +75,12 @@ class ApiClient:
             for item in document.get("items") or ():
                 item.setdefault("apiVersion", place.api_version)
                 item.setdefault("kind", place.kind)
-                items.append(Untyped(item) if query.metadata_only else self.scheme.decode(item))
+                items.append(Untyped(item) if query.metadata_only else self._made(item))
             token = document["metadata"].get("continue", "")
             if not token:
                 return Listing(items, document["metadata"].get("resourceVersion", ""))
 
-    async def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncIterator[Event[Any]]:
+    async def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]:
         """Changes after `since`, until the server ends the watch. Raises StatusError (410 Expired: list again)."""
         place = await self._place(kind)
         parameters = {
@@ -84,22 +97,22 @@ class ApiClient:
             async for line in lines:
                 yield self._event(line, query)
         finally:
-            await lines.aclose()  # type: ignore[attr-defined]
+            await lines.aclose()
 
     def _event(self, line: bytes, query: Query) -> Event[Any]:
         document = orjson.loads(line)
         kind, found = document["type"], document["object"]
         if kind == "ERROR":
-            raise StatusError.from_status(found, found.get("code", 500))
+            raise StatusError.from_status(found, 500)
         revision = found["metadata"]["resourceVersion"]
         if kind == "BOOKMARK":
             return Event(EventType.BOOKMARK, revision)
-        made = Untyped(found) if query.metadata_only else self.scheme.decode(found)
+        made = Untyped(found) if query.metadata_only else self._made(found)
         return Event(EventType(kind), revision, made)
 
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any:
         place, document = await self._placed(obj)
-        path = place.path(_namespace(document, place))
+        path = place.path(self._namespace(document))
         return await self._write("POST", path, document, "application/json", dry_run)
 
     async def apply(
@@ -107,7 +120,7 @@ class ApiClient:
     ) -> Any:
         place, document = await self._placed(partial)
         document = {**document, "metadata": {k: v for k, v in document["metadata"].items() if k != "managedFields"}}
-        path = place.path(_namespace(document, place), document["metadata"]["name"], subresource)
+        path = place.path(self._namespace(document), document["metadata"]["name"], subresource)
         query = {"fieldManager": manager, **({"force": "true"} if force else {})}
         return await self._write("PATCH", path, document, APPLY, dry_run, query)
 
@@ -122,8 +135,11 @@ class ApiClient:
             return old
         metadata = document["metadata"]
         if metadata.get("resourceVersion"):
-            change = {**change, "metadata": {**change.get("metadata", {}), "resourceVersion": metadata["resourceVersion"]}}
-        path = place.path(metadata.get("namespace", ""), metadata["name"], subresource)
+            change = {
+                **change,
+                "metadata": {**change.get("metadata", {}), "resourceVersion": metadata["resourceVersion"]},
+            }
+        path = place.path(self._namespace(document), metadata["name"], subresource)
         return await self._write("PATCH", path, change, MERGE, dry_run)
 
     async def delete(
@@ -138,7 +154,7 @@ class ApiClient:
             options["propagationPolicy"] = propagation
         if dry_run:
             options["dryRun"] = ["All"]
-        path = place.path(ref.namespace, ref.name)
+        path = place.path(ref.namespace or self.namespace, ref.name)
         await self.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(options)))
 
     async def close(self) -> None:
@@ -149,11 +165,11 @@ class ApiClient:
     ) -> Any:
         query = {**(query or {}), **({"dryRun": "All"} if dry_run else {})}
         call = Call(method=method, path=path, query=query, body=orjson.dumps(document), content_type=media)
-        return self._object((await self.transport.call(call)).body)
+        return self._made((await self.transport.call(call)).body)
 
-    def _object(self, body: bytes) -> Object:
+    def _made(self, document: dict[str, Any] | bytes) -> Object:
         try:
-            return self.scheme.decode(body)
+            return self.scheme.decode(document)
         except msgspec.ValidationError as error:
             raise StatusError(500, "InternalError", f"the server's object is of another shape: {error}") from error
 
@@ -176,17 +192,23 @@ class ApiClient:
     async def _discover(self, kind: Named) -> Place:
         """Where a kind lives, by the server's own account."""
         prefix = "/apis/" if "/" in kind.api_version else "/api/"
-        reply = await self.transport.call(Call(method="GET", path=prefix + kind.api_version))
-        for row in orjson.loads(reply.body).get("resources") or ():
+        try:
+            reply = await self.transport.call(Call(method="GET", path=prefix + quote(kind.api_version)))
+            rows = orjson.loads(reply.body).get("resources") or ()
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            rows = ()
+        for row in rows:
             if row["kind"] == kind.kind and "/" not in row["name"]:
                 return Place(kind.api_version, kind.kind, row["name"], row["namespaced"])
-        raise not_found(kind.kind, kind.api_version, kind.kind)
+        message = f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
+        raise StatusError(404, "NotFound", message, {"kind": kind.kind})
+
+    def _namespace(self, document: dict[str, Any]) -> str:
+        return document["metadata"].get("namespace") or self.namespace
 
 
 def _selectors(query: Query) -> dict[str, str]:
     chosen = {"labelSelector": query.labels, "fieldSelector": query.fields}
     return {name: value for name, value in chosen.items() if value}
-
-
-def _namespace(document: dict[str, Any], place: Place) -> str:
-    return (document["metadata"].get("namespace") or "default") if place.namespaced else ""

@@ -2,24 +2,27 @@
 
 Life: LISTING → WATCHING → (the stream ends) WATCHING from the last revision → (410, the revision is gone) LISTING.
 
-Guarantees: after each `Listing` come all changes since it, in order. After a new `Listing` what is not in it is deleted:
-the caller compares. No change is missed; one may be seen twice around a resume.
+Guarantees: after each `Listing` come all changes since it, in order. After a new `Listing` what is not in it is
+deleted: the caller compares. No change is missed; one may be seen twice around a resume.
 
-Failures of the network are waited out with growing pauses; refusals (401, 403) are raised after `patience` in a row.
+Failures of the network are waited out with growing pauses, and so is a server that ends each watch at once. Refusals
+that may pass (401, 403, 404) are raised after `patience` in a row; those that cannot (a wrong selector) at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from trimtab.client.protocol import AnyKind, Client, Event, EventType, Listing, Query
+from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+ALIVE = 1.0  # seconds; a watch that lasted as long was a good one, also when nothing happened
+PASSING, HOPELESS = (401, 403, 404), (400, 405, 406, 422)
 
 
 class Phase(enum.Enum):
@@ -46,41 +49,49 @@ def after(phase: Phase, outcome: Outcome) -> Phase:
 
 
 async def follow(
-    client: Client, kind: AnyKind, query: Query = Query(), *, patience: int = 5  # noqa: B008 - frozen
-) -> AsyncIterator[Listing[Any] | Event[Any]]:
+    client: Client,
+    kind: AnyKind,
+    query: Query = Query(),  # noqa: B008 - frozen
+    *,
+    patience: int = 5,
+    clock: Clock | None = None,
+) -> AsyncGenerator[Listing[Any] | Event[Any], None]:
     """Yields a Listing, then Events; a new Listing whenever the past was lost. Bookmarks are kept to itself."""
+    clock = clock or SystemClock()
     phase, revision = Phase.LISTING, ""
-    failures = 0
+    failures = refusals = 0
     while True:
-        outcome = Outcome.FAILED
+        began, outcome = clock.monotonic(), Outcome.FAILED
         try:
             if phase is Phase.LISTING:
                 listing = await client.list(kind, query)
-                revision, outcome = listing.revision, Outcome.LISTED
+                revision, outcome, refusals = listing.revision, Outcome.LISTED, 0
                 yield listing
             else:
                 events = client.watch(kind, query, revision)
                 try:
                     async for event in events:
-                        revision, failures = event.revision, 0
+                        revision, failures, refusals = event.revision, 0, 0
                         if event.type is not EventType.BOOKMARK:
                             yield event
                 finally:
-                    await events.aclose()  # type: ignore[attr-defined]
+                    await events.aclose()
                 outcome = Outcome.ENDED
         except StatusError as error:
-            outcome = Outcome.EXPIRED if error.code == 410 else Outcome.FAILED
-            if error.code in (401, 403, 404) and failures >= patience:
+            if error.code in HOPELESS or (error.code in PASSING and refusals >= patience):
                 raise
+            refusals += error.code in PASSING
+            outcome = Outcome.EXPIRED if error.code == 410 else Outcome.FAILED
         except (OSError, TimeoutError):
             outcome = Outcome.FAILED
-        phase = after(phase, outcome)
-        if outcome is Outcome.FAILED:
-            await asyncio.sleep(_pause(failures))
-            failures += 1
-        elif outcome is Outcome.LISTED:
+        if phase is Phase.WATCHING and clock.monotonic() - began >= ALIVE:
             failures = 0
+        elif outcome is not Outcome.LISTED:
+            await clock.sleep(_pause(failures))
+            failures += 1
+        phase = after(phase, outcome)
 
 
 def _pause(failures: int) -> float:
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter

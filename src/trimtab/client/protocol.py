@@ -1,14 +1,15 @@
 """The only door that a controller has to the API. In a cluster and embedded it is the same one.
 
-Objects of kinds with a class come typed; others come as `Untyped`, which is its document. Every failure is a `StatusError`.
-There is no typed PUT: changes go as apply of a partial, or as a patch from old to new that the server refuses when `old` is
-no longer what is there.
+Objects of kinds with a class come typed; others come as `Untyped`, which is its document. A refusal is a `StatusError`;
+when no answer came it is an OSError (`transport.Unreachable`) or a TimeoutError, and nobody knows whether a write took
+place. There is no typed PUT: changes go as apply of a partial, or as a patch from old to new that the server refuses
+when `old` is no longer what is there.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -84,7 +85,7 @@ class Client(Protocol):
 
     async def list(self, kind: AnyKind, query: Query = ...) -> Listing[Any]: ...
 
-    def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncIterator[Event[Any]]: ...
+    def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]: ...
 
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any: ...
 

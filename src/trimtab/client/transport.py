@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 import msgspec
+import orjson
+
+from trimtab.model.errors import StatusError
+
+
+class Unreachable(ConnectionError):  # noqa: N818 - it reads as what happened
+    """No answer: the server is not there, or the connection broke. Whether a write took place is then unknown."""
+
+
+class Silent(TimeoutError):  # noqa: N818
+    """No answer in time."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,10 +43,47 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transport(Protocol):
-    async def call(self, call: Call) -> Reply: ...
+    async def call(self, call: Call) -> Reply:
+        """Raises StatusError for a refusal, Unreachable or Silent when there is no answer."""
+        ...
 
-    def stream(self, call: Call, inactivity: float) -> AsyncIterator[bytes]:
-        """The lines of an answer that goes on. Raises TimeoutError when nothing comes for `inactivity` seconds."""
+    def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        """The lines of an answer that goes on. Raises Silent when nothing comes for `inactivity` seconds."""
         ...
 
     async def close(self) -> None: ...
+
+
+def refusal(code: int, body: bytes, retry_after: int | None = None) -> StatusError:
+    """The StatusError of an answer, whatever its body is: proxies answer with pages of their own."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if isinstance(document, dict) and document.get("kind") == "Status":
+        error = StatusError.from_status(document, code)
+    else:
+        said = " ".join(body[:2000].decode("utf-8", "replace").split())[:200]
+        error = StatusError(code, REASONS.get(code, ""), f"the server answered {code}" + (f": {said}" if said else ""))
+    if retry_after is not None and error.retry_after is None:
+        error.details = {**(error.details or {}), "retryAfterSeconds": retry_after}
+    return error
+
+
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}

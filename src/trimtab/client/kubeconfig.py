@@ -1,0 +1,236 @@
+"""Kubeconfig files: merged as kubectl merges them, and read into a `Config`.
+
+Of several files the first that names a cluster, user or context wins, whole; files of a list that do not exist are
+skipped. Relative paths are relative to the file that names them. A field that changes how to connect and that we do not
+know is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from trimtab.client.config import Config, ConfigError
+from trimtab.client.credentials import Credentials, Fixed, Identity, TokenFile, basic, bearer
+from trimtab.client.exec_plugin import VERSIONS, ExecCredentials, Plugin
+
+MAX_FILE = 4 * 1024 * 1024
+
+
+class _Section(NamedTuple):
+    """One named entry, and the file it is from."""
+
+    fields: dict[str, Any]
+    file: Path
+    label: str  # clusters["name"].cluster
+
+    def wrong(self, field: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self.file}: {self.label}.{field}: {problem}")
+
+    def text(self, field: str) -> str:
+        value = self.fields.get(field)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.wrong(field, "must be text")
+        return value
+
+    def flag(self, field: str) -> bool:
+        value = self.fields.get(field)
+        if value is not None and not isinstance(value, bool):
+            raise self.wrong(field, "must be true or false")
+        return bool(value)
+
+    def pem(self, field: str) -> bytes:
+        """Inline data, which wins, or the file that is named."""
+        inline, named = self.text(f"{field}-data"), self.text(field)
+        if inline:
+            try:
+                return base64.b64decode(inline, validate=True)
+            except binascii.Error:
+                raise self.wrong(f"{field}-data", "is not base64") from None
+        if not named:
+            return b""
+        path = self.path(named)
+        try:
+            if path.stat().st_size > MAX_FILE:
+                raise self.wrong(field, f"{path} is larger than {MAX_FILE} bytes")
+            return path.read_bytes()
+        except OSError as error:
+            raise self.wrong(field, f"{path} cannot be read: {error.strerror}") from None
+
+    def path(self, named: str) -> Path:
+        return self.file.parent / named
+
+
+def read(paths: Sequence[Path], *, context: str = "", strict: bool = False) -> Config:
+    """The current context of these files, or the named one. `strict`: every file must exist."""
+    documents = [(path, _parsed(path)) for path in paths if strict or path.exists()]
+    listed = os.pathsep.join(map(str, paths))
+    if not documents:
+        raise ConfigError(f"{listed} does not exist")
+    current = context or next((doc["current-context"] for _, doc in documents if doc.get("current-context")), "")
+    if not current:
+        raise ConfigError(f"{listed}: current-context: is not set, and no context was asked for")
+    chosen = _section(documents, "context", str(current))
+    cluster = _section(documents, "cluster", _required(chosen, "cluster"))
+    user_name = chosen.text("user")
+    user = _section(documents, "user", user_name) if user_name else _Section({}, chosen.file, "users")
+    return _config(chosen, cluster, user)
+
+
+def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
+    server = _required(cluster, "server").rstrip("/")
+    parts = urlsplit(server)
+    if parts.scheme not in ("https", "http", "unix") or (parts.scheme != "unix" and not parts.hostname):
+        raise cluster.wrong("server", f"{server!r} is no https, http or unix address")
+    if cluster.text("proxy-url"):
+        raise cluster.wrong("proxy-url", "proxies are not supported: remove it, or reach the server another way")
+    ca, insecure = cluster.pem("certificate-authority"), cluster.flag("insecure-skip-tls-verify")
+    if ca and insecure:
+        raise cluster.wrong("insecure-skip-tls-verify", "must not be set together with a certificate authority")
+    return Config(
+        server=server,
+        namespace=context.text("namespace") or "default",
+        ca=ca or None,
+        verify=not insecure,
+        tls_server_name=cluster.text("tls-server-name"),
+        credentials=_credentials(user, cluster),
+        headers=_impersonation(user),
+        source=str(cluster.file),
+    )
+
+
+def _credentials(user: _Section, cluster: _Section) -> Credentials | None:
+    if user.fields.get("auth-provider") is not None:
+        raise user.wrong("auth-provider", "is not supported: Kubernetes replaced it by exec plugins")
+    certificate, key = user.pem("client-certificate"), user.pem("client-key")
+    if bool(certificate) != bool(key):
+        raise user.wrong("client-certificate", "a certificate and its key belong together; one is missing")
+    if user.fields.get("exec") is not None:
+        if certificate or user.text("token"):
+            raise user.wrong("exec", "must not be set together with a token or a certificate")
+        return ExecCredentials(_plugin(user, cluster))
+    if token_file := user.text("tokenFile"):
+        return TokenFile(user.path(token_file), certificate=certificate, key=key)
+    authorization = ""
+    if token := user.text("token"):
+        authorization = bearer(token)
+    elif username := user.text("username"):
+        authorization = basic(username, user.text("password"))
+    if not authorization and not certificate:
+        return None
+    return Fixed(Identity(authorization=authorization, certificate=certificate, key=key))
+
+
+def _plugin(user: _Section, cluster: _Section) -> Plugin:
+    given = user.fields["exec"]
+    if not isinstance(given, dict):
+        raise user.wrong("exec", "must be a mapping")
+    section = _Section(given, user.file, f"{user.label}.exec")
+    command, version = _required(section, "command"), _required(section, "apiVersion")
+    if version not in VERSIONS:
+        raise section.wrong("apiVersion", f"{version!r} is not one of {', '.join(VERSIONS)}")
+    mode = section.text("interactiveMode") or ("IfAvailable" if version == VERSIONS[1] else "")
+    if mode not in ("Never", "IfAvailable", "Always"):
+        raise section.wrong("interactiveMode", "must be Never, IfAvailable or Always")
+    args, env = given.get("args") or [], given.get("env") or []
+    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
+        raise section.wrong("args", "must be a list of texts")
+    try:
+        variables = {str(pair["name"]): str(pair["value"]) for pair in env}
+    except (TypeError, KeyError):
+        raise section.wrong("env", "must be a list of names with values") from None
+    if os.sep in command:
+        command = str(section.path(command))
+    return Plugin(
+        command=command,
+        args=tuple(args),
+        env=variables,
+        api_version=version,
+        interactive=mode,
+        install_hint=section.text("installHint"),
+        cluster=_told(cluster) if section.flag("provideClusterInfo") else None,
+        source=f"{user.file}: {section.label}",
+    )
+
+
+def _told(cluster: _Section) -> dict[str, Any]:
+    """The cluster as ExecCredential's spec has it."""
+    ca = cluster.pem("certificate-authority")
+    told: dict[str, Any] = {
+        "server": cluster.text("server"),
+        "tls-server-name": cluster.text("tls-server-name"),
+        "insecure-skip-tls-verify": cluster.flag("insecure-skip-tls-verify"),
+        "certificate-authority-data": base64.b64encode(ca).decode(),
+    }
+    for extension in cluster.fields.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
+            told["config"] = extension.get("extension")
+    return {name: value for name, value in told.items() if value}
+
+
+def _impersonation(user: _Section) -> tuple[tuple[str, str], ...]:
+    headers: list[tuple[str, str]] = []
+    if name := user.text("as"):
+        headers.append(("Impersonate-User", name))
+    if uid := user.text("as-uid"):
+        headers.append(("Impersonate-Uid", uid))
+    headers += [("Impersonate-Group", str(group)) for group in user.fields.get("as-groups") or ()]
+    for key, values in (user.fields.get("as-user-extra") or {}).items():
+        headers += [(f"Impersonate-Extra-{key}", str(value)) for value in values]
+    if headers and not name:
+        raise user.wrong("as", "must be set where as-uid, as-groups or as-user-extra is")
+    return tuple(headers)
+
+
+def _required(section: _Section, field: str) -> str:
+    value = section.text(field)
+    if not value:
+        raise section.wrong(field, "is missing")
+    return value
+
+
+def _section(documents: Sequence[tuple[Path, dict[str, Any]]], kind: str, name: str) -> _Section:
+    for path, document in documents:
+        entries = document.get(f"{kind}s") or []
+        if not isinstance(entries, list):
+            raise ConfigError(f"{path}: {kind}s: must be a list")
+        for entry in entries:
+            if isinstance(entry, dict) and entry.get("name") == name:
+                label = f'{kind}s["{name}"].{kind}'
+                fields = entry.get(kind) or {}
+                if not isinstance(fields, dict):
+                    raise ConfigError(f"{path}: {label}: must be a mapping")
+                return _Section(fields, path.absolute(), label)
+    files = os.pathsep.join(str(path) for path, _ in documents)
+    raise ConfigError(f'{files}: {kind}s: there is no {kind} named "{name}"')
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_FILE:
+        raise ConfigError(f"{path}: is larger than {MAX_FILE} bytes")
+    try:
+        document = YAML(typ="safe", pure=True).load(content)
+    except (YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise ConfigError(f"{path}: is no YAML{where}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: is no kubeconfig")
+    return document
