@@ -81,6 +81,7 @@ def test_defaulting_twice_is_defaulting_once(case: str, group: str, name: str, s
 def test_an_event_survives_the_way_through_the_store(fields: dict[str, str]) -> None:
     strategy = strategy_of("events.k8s.io", "Event")
     event = {"metadata": {"name": "e"}, "regarding": {"kind": "Pod"}, "deprecatedCount": 1, **fields}
+    strategy.default(event)
     stored = strategy.to_storage(event)
     assert stored["involvedObject"] == {"kind": "Pod"}
     assert strategy.from_storage(stored) == event
@@ -109,6 +110,15 @@ def test_an_event_can_be_selected_by_what_it_is_about() -> None:
 def test_every_selectable_field_is_one_that_objects_have(strategy: Any) -> None:
     if strategy.storage == strategy.kind.resource:
         assert set(strategy.selectable.values()) <= strategy.fields({"metadata": {"name": "x"}}).keys()
+
+
+def test_a_namespace_with_a_generated_name_carries_it_as_a_label() -> None:
+    namespace: dict[str, Any] = {"metadata": {"generateName": "a-"}}
+    strategy = strategy_of("", "Namespace")
+    strategy.default(namespace)
+    namespace["metadata"]["name"] = "a-x7k2p"
+    strategy.prepare(namespace, None, "")
+    assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "a-x7k2p"}
 
 
 def test_a_deleted_namespace_waits_for_its_content() -> None:
@@ -215,8 +225,8 @@ POD = {
     ],
 )  # fmt: skip
 def test_a_pod_is_shown_in_one_word(status: dict[str, Any], row: list[str]) -> None:
-    strategy = type(strategy_of("", "Pod"))(strategy_of("", "Pod").kind)
-    strategy.clock = Still(datetime(2026, 1, 1, 0, 2, tzinfo=UTC))
+    clock = Still(datetime(2026, 1, 1, 0, 2, tzinfo=UTC))
+    strategy = next(s for s in strategies(clock) if s.kind.kind == "Pod")
     assert list(strategy.row({**POD, "status": status})) == row
 
 

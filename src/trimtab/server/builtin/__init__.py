@@ -9,14 +9,19 @@ import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trimtab.model.clock import Clock
     from trimtab.server.builtin.native import Native
 
 __all__ = ["reviews", "strategies"]
 
 
+def strategies(clock: Clock | None = None) -> tuple[Native, ...]:
+    """One strategy for each served kind, in the order of discovery. Ages are told by `clock`, if it is given."""
+    return _strategies() if clock is None else tuple(strategy.by(clock) for strategy in _strategies())
+
+
 @functools.cache
-def strategies() -> tuple[Native, ...]:
-    """One strategy for each served kind, in the order of discovery."""
+def _strategies() -> tuple[Native, ...]:
     from trimtab.server.builtin import (
         admissionregistration,
         apiextensions,

@@ -18,6 +18,7 @@ _PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPro
 
 
 class CustomResourceDefinition(Plain):
+    graceful = False
     has_generation = True
     unconditional_update = False
     finalizers_on_delete = ("customresourcecleanup.apiextensions.k8s.io",)

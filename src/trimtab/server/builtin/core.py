@@ -26,6 +26,7 @@ FROZEN = "field is immutable when `immutable` is set"
 
 
 class Namespace(Native):
+    graceful = False
     returns_deleted = True
     verbs = tuple(verb for verb in Native.verbs if verb != "deletecollection")
     subresources = ("finalize",)
@@ -45,6 +46,7 @@ class Namespace(Native):
                 finalizers.append(FINALIZER)
             new["spec"] = {**spec, "finalizers": finalizers}
             new["status"] = {"phase": "Active"}
+            self.complete(new)  # a generated name was not known before
             return
         new["status"] = old.get("status", {})
         if subresource != "finalize":

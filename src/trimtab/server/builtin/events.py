@@ -8,6 +8,7 @@ from typing import Any
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
+from trimtab.server.builtin.defaults import completed
 from trimtab.server.builtin.native import Native, kind
 from trimtab.server.builtin.problems import at, each, immutable, invalid, required
 from trimtab.server.strategy import Document
@@ -22,6 +23,7 @@ RENAMED = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
+_BACK = {core: field for field, core in RENAMED.items()}
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _LIMITS = {"reportingInstance": 128, "action": 128, "reason": 128}
 MAX_MESSAGE = 1024
@@ -64,7 +66,7 @@ class CoreEvent(Native):
         }
 
     def cells(self, obj: Document) -> list[Any] | None:
-        obj = self.to_storage(obj)
+        obj = core_form(obj)
         involved, source, series = obj.get("involvedObject") or {}, obj.get("source") or {}, obj.get("series")
         first = self.age(obj.get("firstTimestamp") or obj.get("eventTime"))
         last = self.age(obj["lastTimestamp"]) if obj.get("lastTimestamp") else first
@@ -106,16 +108,19 @@ class Event(CoreEvent):
         return "events"
 
     def to_storage(self, obj: Document) -> Document:
-        return {RENAMED.get(field, field): value for field, value in obj.items()}
+        stored = core_form(obj)
+        completed(CORE.definition)(stored)
+        return stored
 
     def from_storage(self, obj: Document) -> Document:
-        back = {core: field for field, core in RENAMED.items()}
-        return {back.get(field, field): value for field, value in obj.items()}
+        shown = {_BACK.get(field, field): value for field, value in obj.items()}
+        completed(self.definition)(shown)
+        return shown
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
-        event = self.to_storage(new)
+        event = core_form(new)
         if old is not None:
-            return _lax(event, self.reporter) + _changed(event, self.to_storage(old))
+            return _lax(event, self.reporter) + _changed(event, core_form(old))
         errors = _lax(event, self.reporter) + _series(event)
         if not event.get("eventTime"):
             errors.append(required("eventTime"))
@@ -131,6 +136,11 @@ class Event(CoreEvent):
             if given:
                 errors.append(invalid(field, "", "needs to be unset"))
         return errors
+
+
+def core_form(obj: Document) -> Document:
+    """An event of either group with the field names of the core group."""
+    return {RENAMED.get(field, field): value for field, value in obj.items()}
 
 
 def _lax(event: Document, reporter: str) -> list[FieldError]:

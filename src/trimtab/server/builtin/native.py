@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from trimtab.model.clock import Clock, SystemClock, parse_time
 from trimtab.model.errors import FieldError
@@ -48,6 +49,12 @@ class Native(Strategy):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.shown
+
+    def by(self, clock: Clock) -> Self:
+        """The same strategy by another clock."""
+        other = copy.copy(self)
+        other.clock = clock
+        return other
 
     @property
     def definition(self) -> str:
