@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Protocol
 
-from trimtab.store.contract import Batch, Entry, Key, Page, Query, Revision, Write
+from trimtab.store.contract import Entry, Key, Page, Query, Revision, Watch, Write
 
 
 class Backend(Protocol):
@@ -23,4 +22,4 @@ class Backend(Protocol):
 
     async def commit(self, write: Write) -> Entry: ...
 
-    def watch(self, query: Query, since: Revision, *, heartbeat: float = 60.0) -> AsyncIterator[Batch]: ...
+    def watch(self, query: Query, since: Revision, *, heartbeat: float = 60.0) -> Watch: ...

@@ -1,6 +1,6 @@
 """The API server without its wires: a request with a user goes in, an answer comes out.
 
-Order of a request: authorize → find the kind → verb → admission → backend. `asgi.py` authenticates and carries bytes;
+Order of a request: authorize → find the kind → verb → admission → backend. `door.py` authenticates and carries bytes;
 `local.py` calls `handle` from the same process. Everything the server does by itself (`lifecycle/`) runs as a task here.
 """
 
@@ -22,7 +22,7 @@ from trimtab.server.auth.identity import MASTERS, Authenticator, User
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 from trimtab.server.auth.tokens import TokenKey
 from trimtab.server.discovery import Discovery
-from trimtab.server.http import Answer, Request, Response, Stream, error_response
+from trimtab.server.http import Answer, Request, Response, error_response
 from trimtab.server.lifecycle.definitions import Definitions
 from trimtab.server.lifecycle.expiry import Expiry
 from trimtab.server.lifecycle.garbage import Garbage
@@ -88,7 +88,7 @@ class Server:
 
     def _register_builtin(self) -> None:
         by_storage: dict[str, Served] = {}
-        for strategy in builtin.strategies():
+        for strategy in (*builtin.strategies(), *builtin.reviews()):
             stored = by_storage.get(strategy.storage)
             served = Served(strategy, self.store, stored=stored)
             by_storage.setdefault(strategy.storage, served)
@@ -137,8 +137,7 @@ class Server:
         try:
             return await self._handle(request)
         except StatusError as error:
-            response = error_response(error)
-            return response
+            return error_response(error)
         except Exception as error:
             log.exception("a request failed", method=request.method, path=request.path)
             return error_response(internal(type(error).__name__))
@@ -147,12 +146,16 @@ class Server:
         target = parse(request.path)
         if target is None:
             return await self.roots.handle(request)
-        watching = request.method == "GET" and (target.watch or ("watch" in request.query and is_watching(request.query)))
-        verb = target.verb(request.method, watching)
+        watching = request.method == "GET" and (
+            target.watch or ("watch" in request.query and is_watching(request.query))
+        )
+        verb = target.verb("GET" if request.method == "HEAD" else request.method, watching)
         self._authorize(request.user, verb, target)
         served = self.registry.find(target.group, target.version, target.resource)
         if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
             return self._unknown(target.group)
+        if request.method == "HEAD" and served.strategy.native:
+            raise NOT_ALLOWED
         if not served.kind.namespaced:
             target = target._replace(namespace="")
         elif not target.namespace and (target.name or request.method != "GET"):
@@ -295,12 +298,10 @@ class Server:
         return Request(method=method, path="", query={}, headers=headers, body=body, user=SYSTEM, warnings=[])
 
 
-
-
 def _check_name(name: str) -> None:
-    """Names that cannot be a segment of a path are refused before anyone looks for them (apimachinery/pkg/api/validation/path)."""
+    """Names that cannot be a segment of a path are refused before anyone looks for them (apimachinery path segments)."""
     if name in (".", ".."):
-        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     for char in "/%":
         if char in name:
-            raise bad_request(f'Name parameter invalid: "{name}": may not contain \'{char}\'')
+            raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '{char}'")

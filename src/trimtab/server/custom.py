@@ -44,7 +44,14 @@ def _replica_errors(document: Document, path: str) -> list[FieldError]:
         if value is None:
             return []
         if not isinstance(value, dict):
-            return [FieldError(path, FieldProblem.INVALID, 0, f"{path} accessor error: {_go_misfit(value, 'map[string]interface{}')}")]
+            return [
+                FieldError(
+                    path,
+                    FieldProblem.INVALID,
+                    0,
+                    f"{path} accessor error: {_go_misfit(value, 'map[string]interface{}')}",
+                )
+            ]
         value = value.get(part)
     if value is None:
         return []
@@ -58,7 +65,14 @@ def _replica_errors(document: Document, path: str) -> list[FieldError]:
 
 
 def _go_misfit(value: Any, wanted: str) -> str:
-    types = {bool: "bool", str: "string", int: "int64", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
+    types = {
+        bool: "bool",
+        str: "string",
+        int: "int64",
+        float: "float64",
+        list: "[]interface {}",
+        dict: "map[string]interface {}",
+    }
     text = value if isinstance(value, str) else gotext.literal(value)
     return f"{text} is of the type {types[type(value)]}, expected {wanted}"
 
@@ -93,9 +107,7 @@ def _kind(spec: Document, names: Document, version: Document) -> Kind:
         schema=Schema(partial(_schema, orjson.dumps((version.get("schema") or {}).get("openAPIV3Schema") or {}))),
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
         status="status" in subresources,
-        scale=Scale(
-            scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or ""
-        )
+        scale=Scale(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or "")
         if scale
         else None,
         selectable=tuple(field["jsonPath"] for field in version.get("selectableFields") or ()),

@@ -6,7 +6,7 @@ The propagation policies Foreground and Orphan are finalizers too; the garbage c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trimtab.model.clock import format_time
 from trimtab.model.errors import StatusError, bad_request, conflict
@@ -48,7 +48,9 @@ async def delete(server: Server, request: Request, served: Served, target: Targe
     }
     if not details["group"]:
         del details["group"]
-    return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+    return json_response(
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    )
 
 
 async def delete_collection(server: Server, request: Request, served: Served, target: Target) -> Response:
@@ -63,7 +65,7 @@ async def delete_collection(server: Server, request: Request, served: Served, ta
             if error.code != 404:
                 raise
     items = [served.item(entry) for entry in page.entries]
-    meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
+    meta = reads.list_meta(served, page)
     return Response(body=reads.list_body(served.kind.list_kind, served.kind.api_version, meta, items))
 
 
@@ -92,7 +94,12 @@ async def remove(
             return await _remove(server, served, entry, live, options)
         except Conflict:
             continue
-    raise conflict(served.kind.plural, served.kind.group, name, "the object has been modified; please apply your changes to the latest version and try again")
+    raise conflict(
+        served.kind.plural,
+        served.kind.group,
+        name,
+        "the object has been modified; please apply your changes to the latest version and try again",
+    )
 
 
 async def _remove(
@@ -161,5 +168,3 @@ def _options(request: Request, served: Served) -> DeleteOptions:
         if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)):
             raise bad_request(f"DeleteOptions.{field} is of the wrong type: {body.go_type(value)}")
     return delete_options(request.query, document)
-
-

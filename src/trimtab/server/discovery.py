@@ -31,7 +31,11 @@ class Discovery:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
 
     def groups(self) -> dict[str, Any]:
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(g) for g in self._group_names() if g]}
+        return {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [self._group(g) for g in self._group_names() if g],
+        }
 
     def group(self, name: str) -> dict[str, Any] | None:
         if name not in self._group_names() or not name:
@@ -107,10 +111,12 @@ def _native_last(name: str) -> bool:
 def _subresources(served: Served) -> Iterable[tuple[str, dict[str, str], tuple[str, ...]]]:
     kind = served.kind
     own = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    doors = []
     if kind.scale is not None:
-        yield "scale", SCALE, ("get", "patch", "update")
+        doors.append(("scale", SCALE, ("get", "patch", "update")))
     if kind.status:
-        yield "status", own, ("get", "patch", "update")
+        doors.append(("status", own, ("get", "patch", "update")))
+    yield from doors if served.strategy.native else reversed(doors)
     for name in served.strategy.subresources:
         yield name, (TOKEN if name == "token" else own), (("create",) if name == "token" else ("update",))
 

@@ -42,9 +42,16 @@ def read_applied(request: Request, served: Served, target: Target) -> Document:
     document = body.from_json_or_yaml(request.body, served.kind.kind)
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
         raise bad_request("invalid object type: /, Kind=")
-    checked = check_place(document, served, target)
-    _check_decoded(served, object_meta.decode(checked["metadata"], native=served.strategy.native).errors)
-    return checked
+    _check_type(document, served)
+    metadata = document.get("metadata")
+    if metadata is None:
+        metadata = document["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise bad_request("metadata must be an object")
+    _check_decoded(served, object_meta.decode(metadata, native=served.strategy.native).errors)
+    given = {"name": target.name, "namespace": target.namespace, **{k: v for k, v in metadata.items() if v}}
+    check_identity({"metadata": given}, served, target)
+    return document
 
 
 def walk(
@@ -58,12 +65,22 @@ def walk(
     found = served.kind.schema.walk(document)
     if native:
         _check_decoded(served, found.errors)
+        _omit_empty(served, document)
         served.strategy.default(document)
     if mode != "Ignore":
         problems = [f'duplicate field "{path}"' for path in duplicates or ()]
         problems += [f'unknown field "{path}"' for path in (*decoded.unknown, *found.unknown)]
         _report(request, served, mode, problems)
     return found.errors
+
+
+def _omit_empty(served: Served, document: Document) -> None:
+    """Go leaves maps and lists with nothing in them out."""
+    fields = served.kind.schema.document.get("properties") or {}
+    for name in [name for name, value in document.items() if value in ({}, [])]:
+        shape = fields.get(name) or {}
+        if shape.get("type") == "array" or (shape.get("type") == "object" and "additionalProperties" in shape):
+            del document[name]
 
 
 def tidy(metadata: Document) -> None:
@@ -87,14 +104,17 @@ def check_place(document: Any, served: Served, target: Target) -> Document:
         why = f"json: cannot unmarshal {given} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
         raise bad_request(_cannot_handle(served, why))
     if target.name and not metadata.get("name"):
-        why = "name must be provided"
-        raise bad_request(f"the name of the object ({target.name} based on URL) was undeterminable: {why}")
+        raise nameless(target.name)
     if kind.namespaced and not metadata.get("namespace"):
         metadata["namespace"] = target.namespace
     if not kind.namespaced:
         metadata.pop("namespace", None)
     check_identity(document, served, target)
     return document  # type: ignore[no-any-return]
+
+
+def nameless(name: str) -> StatusError:
+    return bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def check_identity(document: Any, served: Served, target: Target) -> None:
@@ -118,7 +138,9 @@ def _check_type(document: Document, served: Served) -> None:
             given = body.go_type(value)
             why = f"json: cannot unmarshal {given} into Go struct field .{field} of type string"
             raw = orjson.dumps(document)
-            raise bad_request(gojson.unrecognized(kind.kind, f"couldn't get version/kind; json parse error: {why}", raw))
+            raise bad_request(
+                gojson.unrecognized(kind.kind, f"couldn't get version/kind; json parse error: {why}", raw)
+            )
     if not served.strategy.native and not name:
         raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(document).decode()[:1000]}'")
     name = document["kind"] = name or kind.kind
@@ -134,7 +156,9 @@ def _check_type(document: Document, served: Served) -> None:
         why = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:100"'
         raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
     if api_version != kind.api_version:
-        why = f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
+        why = (
+            f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
+        )
         raise bad_request(why)
     raise bad_request(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
 
@@ -143,7 +167,7 @@ def _version(api_version: str) -> str:
     return api_version.replace("/", ".") if "/" not in api_version else api_version.split("/", 1)[1]
 
 
-class Undecoded(StatusError):
+class Undecoded(StatusError):  # noqa: N818 - a document, not a failure of ours
     """A document that is not of its kind. `why` is the reason alone, as patches report it."""
 
     def __init__(self, served: Served, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl
 
 from trimtab.model.errors import StatusError, bad_request
@@ -70,7 +71,7 @@ class Door:
         place = self._in_flight.acquire(user, True)
         frames = stream.frames
 
-        async def held():  # type: ignore[no-untyped-def]
+        async def held() -> AsyncIterator[bytes]:
             with place:
                 try:
                     async for frame in frames:

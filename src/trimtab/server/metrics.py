@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING
 
-
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
@@ -54,5 +53,3 @@ def exposition(server: Server) -> bytes:
     name = "trimtab_store_revision"
     lines += [f"# HELP {name} The newest revision.", f"# TYPE {name} gauge", f"{name} {server.store.revision}"]
     return "\n".join(lines).encode() + b"\n" + generate_latest()
-
-

@@ -70,7 +70,7 @@ def _quality(entry: tuple[str, dict[str, str]]) -> float:
 
 
 def _entry(media: str, values: dict[str, str]) -> Form | None:
-    if media == "*/*":
+    if media in ("*/*", "application/*"):
         return Form()
     if media not in ANSWERED:
         return None

@@ -74,7 +74,9 @@ def _checked(options: WriteOptions, kind: str, validation: str, patch_type: str)
     if len(manager) > 128:
         errors.append(FieldError("fieldManager", FieldProblem.TOO_LONG, manager, "may not be more than 128 bytes"))
     if any(not char.isprintable() for char in manager):
-        errors.append(FieldError("fieldManager", FieldProblem.INVALID, manager, "should only contain printable characters"))
+        errors.append(
+            FieldError("fieldManager", FieldProblem.INVALID, manager, "should only contain printable characters")
+        )
     if validation not in FIELD_VALIDATION:
         allowed = ", ".join(f'"{value}"' for value in FIELD_VALIDATION)
         errors.append(
@@ -120,7 +122,9 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
         if not options.match:
             errors.append(forbidden(field, "resourceVersionMatch is required when sendInitialEvents is set"))
         elif options.match != "NotOlderThan":
-            errors.append(FieldError(field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "NotOlderThan"'))
+            errors.append(
+                FieldError(field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "NotOlderThan"')
+            )
         if options.continue_token:
             errors.append(forbidden("continue", "continue is forbidden when sendInitialEvents is set"))
         return errors
@@ -138,7 +142,9 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
             errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
         if options.match not in ("Exact", "NotOlderThan"):
             errors.append(
-                FieldError(field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "Exact", "NotOlderThan", ""')
+                FieldError(
+                    field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "Exact", "NotOlderThan", ""'
+                )
             )
         if options.match == "Exact" and options.resource_version == "0":
             errors.append(forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
@@ -164,7 +170,12 @@ def delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> 
     errors = []
     if orphan is not None and policy:
         errors.append(
-            FieldError("propagationPolicy", FieldProblem.INVALID, policy, "orphanDependents and deletionPropagation cannot be both set")
+            FieldError(
+                "propagationPolicy",
+                FieldProblem.INVALID,
+                policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
         )
     if policy not in ("", "Foreground", "Background", "Orphan"):
         allowed = '"Foreground", "Background", "Orphan", "nil"'

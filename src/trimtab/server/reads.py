@@ -39,31 +39,39 @@ async def get(server: Server, request: Request, served: Served, target: Target, 
     entry = await served.backend.get(served.key(target.namespace, target.name))
     if entry is None:
         raise not_found(served.kind.plural, served.kind.group, target.name)
-    return Response(body=served.bytes(entry))
+    return Response(body=served.rendered(entry))
 
 
 async def list_(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response:
     options = list_options(request.query)
     page = await fetch(served, target, options)
     values = [served.item(entry) for entry in page.entries]
+    meta = list_meta(served, page, padded=form.as_ is not As.TABLE)
+    if form.as_ is As.TABLE:
+        include = tables.include_object(request.query.get("includeObject"))
+        whole = [served.rendered(entry) for entry in page.entries]
+        return Response(body=tables.table(served, whole, meta, include, form.version, server.clock))
+    kind, api_version = served.kind.list_kind, served.kind.api_version
+    if form.as_ is As.METADATA:
+        if not form.list_:
+            raise StatusError(
+                406, "NotAcceptable", "you requested PartialObjectMetadata, but the requested object is a list", {}
+            )
+        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        values = [tables.metadata_only(value, form.version) for value in values]
+    return Response(body=list_body(kind, api_version, meta, values))
+
+
+def list_meta(served: Served, page: Page, *, padded: bool = True) -> dict[str, Any]:
+    """`padded`: lists of custom resources have an empty continue where others have none."""
     meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
-    if not served.strategy.native:
+    if not served.strategy.native and padded:
         meta["continue"] = ""
     if page.after is not None:
         meta["continue"] = _token(page.revision, page.after)
         if page.remaining is not None:
             meta["remainingItemCount"] = page.remaining
-    if form.as_ is As.TABLE:
-        include = tables.include_object(request.query.get("includeObject"))
-        whole = [served.bytes(entry) for entry in page.entries]
-        return Response(body=tables.table(served, whole, meta, include, form.version, server.clock))
-    kind, api_version = served.kind.list_kind, served.kind.api_version
-    if form.as_ is As.METADATA:
-        if not form.list_:
-            raise StatusError(406, "NotAcceptable", "you requested PartialObjectMetadata, but the requested object is a list", {})
-        kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
-        values = [tables.metadata_only(value, form.version) for value in values]
-    return Response(body=list_body(kind, api_version, meta, values))
+    return meta
 
 
 def list_body(kind: str, api_version: str, meta: dict[str, Any], values: list[bytes]) -> bytes:
@@ -76,7 +84,7 @@ async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
     check_selectable(served, options)
     revision: Revision | None = None
     after: Key | None = None
-    limit: int | None = options.limit or None
+    limit: int | None = options.limit if options.limit > 0 else None
     if options.resource_version == "0" and not options.continue_token:
         limit = None  # any state will do: the real server answers from its cache, which does not chunk
     if options.continue_token:

@@ -64,14 +64,14 @@ class Served:
         self.kind.schema.default(document)
         return document
 
-    def bytes(self, entry: Entry) -> bytes:
+    def rendered(self, entry: Entry) -> bytes:
         if entry.schema == self.tag:
             return entry.value
         return self.encode(self.decode(entry))
 
     def item(self, entry: Entry) -> bytes:
         """An entry as an item of a list. Lists of built-in kinds leave kind and apiVersion out."""
-        value = self.bytes(entry)
+        value = self.rendered(entry)
         if self.strategy.native and value.startswith(self.prefix):
             return b"{" + value[len(self.prefix) :]
         return value
@@ -80,7 +80,9 @@ class Served:
         ordered = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": None, **document}
         return orjson.dumps(ordered)
 
-    def write(self, document: Document, expect: Revision | None, op: Op = Op.PUT, expires: float | None = None) -> Write:
+    def write(
+        self, document: Document, expect: Revision | None, op: Op = Op.PUT, expires: float | None = None
+    ) -> Write:
         """A write of this object. The revision goes where the mark is, once it is known."""
         metadata = document["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])

@@ -6,7 +6,6 @@ import asyncio
 import platform
 from typing import TYPE_CHECKING, Any
 
-
 import trimtab
 from trimtab.model.errors import StatusError
 from trimtab.server import negotiate
@@ -37,7 +36,9 @@ class Roots:
         if not decision.allowed:
             raise denial(attributes, decision.reason)
         if request.method != "GET":
-            raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+            raise StatusError(
+                405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
+            )
         found = await self._found(request, path)
         if found is None:
             return Response(code=404, body=b"404 page not found\n", media=b"text/plain; charset=utf-8")
@@ -73,7 +74,14 @@ class Roots:
             document = discovery.group(parts[1])
         elif parts[0] == "apis" and len(parts) == 3:
             document = discovery.resources(parts[1], parts[2])
-        return present(json_response(document), form) if document is not None else None
+        if document is not None:
+            return present(json_response(document), form)
+        if parts[0] == "api" or (len(parts) == 3 and self._native(parts[1])):
+            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        return None
+
+    def _native(self, group: str) -> bool:
+        return any(served.kind.group == group and served.strategy.native for served in self._server.registry)
 
     def _aggregated(self, request: Request, version: str, *, core: bool) -> Response:
         document, tag = self._server.discovery.aggregated(version, core=core)
@@ -112,7 +120,9 @@ class Roots:
 
     async def seed(self) -> None:
         """What every server has. Commits that are in flight together share one sync."""
-        namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SYSTEM_NAMESPACES]
+        namespaces = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SYSTEM_NAMESPACES
+        ]
         await asyncio.gather(*(self._server.ensure(namespace) for namespace in namespaces))
         policies = [*bootstrap.cluster_roles(), *bootstrap.cluster_role_bindings()]
         await asyncio.gather(*(self._server.reconcile_policy(policy) for policy in policies))
@@ -120,6 +130,7 @@ class Roots:
 
 def version() -> dict[str, str]:
     """As kubectl reads it: a Kubernetes version, with ours as build metadata."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "major": "1",
         "minor": KUBERNETES.split(".")[1],
@@ -129,7 +140,5 @@ def version() -> dict[str, str]:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": f"python{platform.python_version()}",
-        "platform": f"{platform.system().lower()}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
+        "platform": f"{platform.system().lower()}/{machine}",
     }
-
-

@@ -85,7 +85,7 @@ async def serve(settings: Settings) -> AsyncIterator[Running]:
 
 async def _listen_privately(listener: Listener, path: Path) -> None:
     """The socket is its owner's alone from the first moment on."""
-    path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)  # noqa: ASYNC240 - once, before anyone waits
     mask = os.umask(0o177)
     try:
         await listener.listen_unix(str(path))
@@ -95,5 +95,3 @@ async def _listen_privately(listener: Listener, path: Path) -> None:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from trimtab.model.errors import FieldError, FieldProblem, StatusError, bad_request, conflict, invalid, method_not_supported
+from trimtab.model.errors import (
+    FieldError,
+    FieldProblem,
+    StatusError,
+    bad_request,
+    conflict,
+    invalid,
+    method_not_supported,
+    unsupported_media_type,
+)
 from trimtab.server import body, negotiate, reads, writes
 from trimtab.server.auth.token_requests import create_token
 from trimtab.server.http import Answer, Request, Response, json_response
@@ -54,46 +63,35 @@ class Subresources:
     async def _scale(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         """The object's replicas as an `autoscaling/v1` Scale; a write of it is a write of the object."""
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
-        _, live = await served.load(target.namespace, target.name)
-        shown = scale_of(served, live)
         if verb == "get":
-            return present(json_response(shown), form)
-        if verb not in ("update", "patch"):
+            _, live = await served.load(target.namespace, target.name)
+            return present(json_response(scale_of(served, live)), form)
+        media = body.media_type(request.header(b"content-type"))
+        if verb == "patch" and media == writes.APPLY_PATCH:
+            response = await self._apply_scale(request, served, target)
+        elif verb in ("update", "patch"):
+            response = await self._write_scale(request, served, target, media if verb == "patch" else "")
+        else:
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
-        wanted = _wanted_scale(request, shown, verb)
+        return present(json_response(scale_of(served, orjson.loads(response.body)), response.code), form)
+
+    async def _write_scale(self, request: Request, served: Served, target: Target, patch: str) -> Response:
+        _, live = await served.load(target.namespace, target.name)
+        wanted = _wanted_scale(request, served, scale_of(served, live), patch)
         given = (wanted.get("metadata") or {}).get("resourceVersion")
         if given and given != live["metadata"]["resourceVersion"]:
             raise conflict(served.kind.plural, served.kind.group, target.name, writes.MODIFIED)
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise bad_request("spec.replicas must be an integer")
-        if replicas < 0:
-            detail = "must be greater than or equal to 0"
-            error = FieldError("spec.replicas", FieldProblem.INVALID, replicas, detail)
-            raise invalid("Scale", "autoscaling", target.name, [error])
-        assert served.kind.scale is not None  # noqa: S101
+        assert served.kind.scale is not None  # noqa: S101 - asked before
         changed: Document = orjson.loads(orjson.dumps(live))
-        _put(changed, served.kind.scale.spec_replicas, replicas)
-        if given is None:
-            changed["metadata"].pop("resourceVersion", None)
-        response = await self._replace(request, served, target, changed, live)
-        return present(json_response(scale_of(served, orjson.loads(response.body))), form)
+        _put(changed, served.kind.scale.spec_replicas, _replicas(wanted, target.name))
+        return await writes.update(self._server, _inner(request, "PUT", changed, "application/json"), served, target)
 
-    async def _replace(
-        self, request: Request, served: Served, target: Target, changed: Document, live: Document
-    ) -> Response:
-        changed["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
-        headers = {b"content-type": b"application/json", b"user-agent": request.headers.get(b"user-agent", b"")}
-        inner = Request(
-            method="PUT",
-            path=request.path,
-            query={k: v for k, v in request.query.items() if k in ("dryRun", "fieldManager")},
-            headers=headers,
-            body=orjson.dumps(changed),
-            user=request.user,
-            warnings=request.warnings,
-        )
-        return await writes.update(self._server, inner, served, target)
+    async def _apply_scale(self, request: Request, served: Served, target: Target) -> Response:
+        wanted = _checked_scale(body.from_json_or_yaml(request.body, "Scale"))
+        assert served.kind.scale is not None  # noqa: S101 - asked before
+        config: Document = {"apiVersion": served.kind.api_version, "kind": served.kind.kind, "metadata": {}}
+        _put(config, served.kind.scale.spec_replicas, _replicas(wanted, target.name))
+        return await writes.patch(self._server, _inner(request, "PATCH", config, writes.APPLY_PATCH), served, target)
 
     async def _token(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         if verb != "create":
@@ -121,7 +119,9 @@ def scale_of(served: Served, document: Document) -> Document:
     """The Scale of an object."""
     paths, metadata = served.kind.scale, document["metadata"]
     assert paths is not None  # noqa: S101
-    kept = {f: metadata[f] for f in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if f in metadata}
+    kept = {
+        f: metadata[f] for f in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if f in metadata
+    }
     status: dict[str, Any] = {"replicas": _get(document, paths.status_replicas) or 0}
     selector = _get(document, paths.label_selector) if paths.label_selector else None
     if isinstance(selector, dict):
@@ -135,17 +135,51 @@ def scale_of(served: Served, document: Document) -> Document:
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status}
 
 
-def _wanted_scale(request: Request, shown: Document, verb: str) -> Document:
-    content_type = request.header(b"content-type")
-    if verb == "update":
-        wanted = body.decode(request.body, content_type, kind="Scale", native=True)
-    else:
-        change = body.from_patch(request.body)
-        media = body.media_type(content_type)
-        wanted = json_patch.apply(shown, change) if media == writes.JSON_PATCH else merge.apply(shown, change)
-    if not isinstance(wanted, dict):
-        raise bad_request("the body must be a Scale")
-    return wanted
+def _wanted_scale(request: Request, served: Served, shown: Document, patch: str) -> Document:
+    if not patch:
+        content_type = request.header(b"content-type")
+        return _checked_scale(body.decode(request.body, content_type, kind="Scale", native=True))
+    accepted = [writes.JSON_PATCH, writes.MERGE_PATCH, writes.STRATEGIC_PATCH, writes.APPLY_PATCH]
+    if not served.strategy.native:
+        accepted.remove(writes.STRATEGIC_PATCH)
+    if patch not in accepted:
+        raise unsupported_media_type(accepted)
+    change = body.from_patch(request.body)
+    return _checked_scale(json_patch.apply(shown, change) if patch == writes.JSON_PATCH else merge.apply(shown, change))
+
+
+def _checked_scale(document: Any) -> Document:
+    if not isinstance(document, dict) or (document.get("kind") or "Scale") != "Scale":
+        raise bad_request("the object provided is unrecognized (must be of type Scale)")
+    if not isinstance(document.get("spec") or {}, dict) or not isinstance(document.get("metadata") or {}, dict):
+        raise bad_request("Scale: spec and metadata must be objects")
+    return document
+
+
+def _replicas(scale: Document, name: str) -> int:
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request("Scale: spec.replicas must be an integer")
+    if replicas < 0:
+        detail = "must be greater than or equal to 0"
+        error = FieldError("spec.replicas", FieldProblem.INVALID, replicas, detail)
+        raise invalid("Scale", "autoscaling", name, [error])
+    return replicas
+
+
+def _inner(request: Request, method: str, document: Document, media: str) -> Request:
+    """The write of the object that a write of its scale means."""
+    kept = {name: value for name, value in request.query.items() if name in ("dryRun", "fieldManager", "force")}
+    headers = {b"content-type": media.encode(), b"user-agent": request.headers.get(b"user-agent", b"")}
+    return Request(
+        method=method,
+        path=request.path,
+        query=kept,
+        headers=headers,
+        body=orjson.dumps(document),
+        user=request.user,
+        warnings=request.warnings,
+    )
 
 
 def _get(document: Any, path: str) -> Any:

@@ -17,14 +17,7 @@ from trimtab.server.builtin.native import age
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 
-NAME = Column(
-    "Name",
-    ".metadata.name",
-    "string",
-    "name",
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
-    "client to request the generation of an appropriate name automatically.",
-)
+NAME = Column("Name", ".metadata.name", "string", "name", "Unique among the objects of its kind in a namespace.")
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
@@ -81,7 +74,14 @@ def row(served: Served, value: bytes, include: str, version: str, clock: Clock) 
 
 
 def table(
-    served: Served, values: Sequence[bytes], list_meta: dict[str, Any], include: str, version: str, clock: Clock, *, headed: bool = True
+    served: Served,
+    values: Sequence[bytes],
+    list_meta: dict[str, Any],
+    include: str,
+    version: str,
+    clock: Clock,
+    *,
+    headed: bool = True,
 ) -> bytes:
     return orjson.dumps(
         {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +21,7 @@ from trimtab.server.negotiate import As, Form
 from trimtab.server.options import ListOptions, list_options, revision_of
 from trimtab.server.registry import Served
 from trimtab.server.target import Target
-from trimtab.store.contract import Batch, Change, Entry, Gone, Op, Query, Revision
+from trimtab.store.contract import Batch, Change, Entry, Gone, Op, Query, Revision, Watch
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -60,7 +60,9 @@ class _View:
             since, initial = await self._start(target)
             if initial:
                 yield initial
-            query = Query(resource=self.served.strategy.storage, namespace=target.namespace or None, name=target.name or None)
+            query = Query(
+                resource=self.served.strategy.storage, namespace=target.namespace or None, name=target.name or None
+            )
             batches = self.served.backend.watch(query, since, heartbeat=HEARTBEAT)
             try:
                 while (batch := await _next(batches, deadline)) is not None:
@@ -89,7 +91,7 @@ class _View:
         if not initial:
             return (self.served.backend.revision if wanted in ("", "0") else revision_of(wanted)), b""
         page = await reads.fetch(self.served, target, ListOptions(labels=options.labels, fields=options.fields))
-        frames = [self._frame("ADDED", self.served.bytes(entry)) for entry in page.entries]
+        frames = [self._frame("ADDED", self.served.rendered(entry)) for entry in page.entries]
         if options.initial_events and options.bookmarks:
             frames.append(self._bookmark(page.revision, {INITIAL_END: "true"}))
         return page.revision, b"".join(frames)
@@ -98,11 +100,11 @@ class _View:
         now = change.op is Op.PUT and self._matches(change.entry)
         before = change.before is not None and self._matches(change.before)
         if now:
-            return self._frame("MODIFIED" if before else "ADDED", self.served.bytes(change.entry))
+            return self._frame("MODIFIED" if before else "ADDED", self.served.rendered(change.entry))
         if not before:
             return None
         if change.op is Op.DELETE:
-            return self._frame("DELETED", self.served.bytes(change.entry))
+            return self._frame("DELETED", self.served.rendered(change.entry))
         assert change.before is not None  # noqa: S101 - for the type checker
         return self._frame("DELETED", self._at(change.before, change.revision))
 
@@ -124,7 +126,9 @@ class _View:
 
     def _table(self, values: list[bytes], meta: dict[str, Any]) -> bytes:
         headed, self.headed = not self.headed, True
-        return tables.table(self.served, values, meta, self.include, self.form.version, self.server.clock, headed=headed)
+        return tables.table(
+            self.served, values, meta, self.include, self.form.version, self.server.clock, headed=headed
+        )
 
     def _bookmark(self, revision: Revision, annotations: dict[str, str] | None = None) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
@@ -141,7 +145,7 @@ class _View:
         return b'{"type":"BOOKMARK","object":%s}\n' % value
 
 
-async def _next(batches: AsyncGenerator[Batch, None], deadline: float) -> Batch | None:
+async def _next(batches: Watch, deadline: float) -> Batch | None:
     """The next batch, or None at the deadline. The time-out is around the wait alone: the reader's own time is its own."""
     try:
         async with asyncio.timeout_at(deadline):

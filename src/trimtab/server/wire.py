@@ -300,9 +300,7 @@ class Connection(asyncio.Protocol):
             await self._drain()
 
     async def _stream(self, answer: Stream, incoming: Incoming) -> None:
-        head = (
-            b"HTTP/1.1 200 OK\r\n%bcontent-type: %b\r\ncache-control: no-cache, private\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
+        head = b"HTTP/1.1 200 OK\r\n%bcontent-type: %b\r\ncache-control: no-cache, private\r\ntransfer-encoding: chunked\r\n\r\n"
         self._transport.write(head % (self._listener.date, answer.media))
         frames = answer.frames
         try:

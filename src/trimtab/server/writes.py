@@ -31,6 +31,7 @@ from trimtab.model.errors import (
 )
 from trimtab.server import apply, body, documents, options
 from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.apply.empty import empty_object
 from trimtab.server.http import Request, Response
 from trimtab.server.options import WriteOptions
 from trimtab.server.patch import json_patch, merge, strategic
@@ -86,7 +87,9 @@ async def create(server: Server, request: Request, served: Served, target: Targe
     generate = metadata.get("generateName") if not metadata.get("name") else None
     for attempt in range(GENERATE_ATTEMPTS):
         if generate:
-            metadata["name"] = generate[: MAX_GENERATED - 5] + "".join(secrets.choice(SUFFIX_ALPHABET) for _ in range(5))
+            metadata["name"] = generate[: MAX_GENERATED - 5] + "".join(
+                secrets.choice(SUFFIX_ALPHABET) for _ in range(5)
+            )
         try:
             return await _create(intent, _copy(new) if generate else new, read.errors)
         except StatusError as error:
@@ -111,7 +114,9 @@ async def update(server: Server, request: Request, served: Served, target: Targe
                 return await _create(intent, new, read.errors)
             raise not_found(served.kind.plural, served.kind.group, target.name)
         if not given and not served.strategy.unconditional_update:
-            why = FieldError("metadata.resourceVersion", FieldProblem.INVALID, Bare("0x0"), "must be specified for an update")
+            why = FieldError(
+                "metadata.resourceVersion", FieldProblem.INVALID, Bare("0x0"), "must be specified for an update"
+            )
             raise invalid(served.kind.kind, served.kind.group, target.name, [why])
         if given and given != str(entry.revision):
             if not (given.isascii() and given.isdigit()):
@@ -154,7 +159,9 @@ def _patcher(intent: Intent, kind: str) -> Patcher:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(document, dict):
         given = body.go_type(document)
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {given} into Go value of type map[string]interface {{}}")
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
+        )
     if kind == "strategic":
         document = {field: value for field, value in document.items() if field not in ("apiVersion", "kind")}
     if kind == "merge":
@@ -231,12 +238,15 @@ async def _apply(intent: Intent) -> Response:
         if live is None:
             if target.subresource:
                 raise not_found(served.kind.plural, served.kind.group, target.name)
+            if not config["metadata"].get("name"):
+                raise documents.nameless(target.name)
             if config["metadata"].get("uid"):
-                raise _conflict(served, target.name, f'uid mismatch: the provided object specified uid {config["metadata"]["uid"]}, and no existing object was found')
+                why = f"the provided object specified uid {config['metadata']['uid']}, and no existing object was found"
+                raise _conflict(served, target.name, f"uid mismatch: {why}")
             await intent.server.namespaces.check_create(served.kind, target.namespace, target.name)
         elif given and entry is not None and given != str(entry.revision):
             raise _conflict(served, target.name, MODIFIED)
-        elif live is not None and config["metadata"].get("uid") not in (None, live["metadata"].get("uid")):
+        elif entry is not None:
             _check_uid(served, config, entry, live)
         merged = apply.apply(
             live,
@@ -249,6 +259,9 @@ async def _apply(intent: Intent) -> Response:
             now=intent.now,
             reset=None if served.kind.status else {},
         )
+        merged["metadata"]["name"] = target.name
+        if served.kind.namespaced:
+            merged["metadata"]["namespace"] = target.namespace
         errors = documents.walk(intent.request, served, merged, "Ignore")
         try:
             if live is None or entry is None:
@@ -281,7 +294,7 @@ async def _create(intent: Intent, new: Document, errors: list[FieldError], *, ap
         if applied:
             raise
         raise already_exists(served.kind.plural, served.kind.group, key.name) from None
-    return Response(code=201, body=served.bytes(entry))
+    return Response(code=201, body=served.rendered(entry))
 
 
 async def _replace(
@@ -293,14 +306,14 @@ async def _replace(
     new = await _settle(intent, new, old, errors, applied=applied)
     metadata = new["metadata"]
     if new == old:
-        return Response(body=served.bytes(entry))
+        return Response(body=served.rendered(entry))
     if intent.options.dry_run:
         return Response(body=served.encode(new))
     if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
         await _commit(served, served.write(new, entry.revision, Op.DELETE))
         return Response(body=served.encode(new))  # at the revision of its last state, as the real server answers
     committed = await _commit(served, served.write(new, entry.revision, expires=intent.server.expiry(served)))
-    return Response(body=served.bytes(committed))
+    return Response(body=served.rendered(committed))
 
 
 async def _commit(served: Served, write: Any) -> Entry:
@@ -313,10 +326,9 @@ async def _commit(served: Served, write: Any) -> Entry:
 def _keep_system_fields(intent: Intent, new: Document, old: Document) -> None:
     """What the server writes stays when a writer leaves it out. What a writer changes of it, validation refuses."""
     before, after = old["metadata"], new["metadata"]
-    for field in ("uid", "creationTimestamp"):
-        if field in before and not after.get(field):
-            after[field] = before[field]
-    for field in ("generation", "namespace", "resourceVersion"):
+    if not after.get("uid"):
+        after["uid"] = before["uid"]
+    for field in ("creationTimestamp", "generation", "namespace", "resourceVersion"):
         after.pop(field, None)
         if field in before:
             after[field] = before[field]
@@ -340,9 +352,11 @@ async def _settle(
     if not applied:
         _manage(intent, new, old)
     strategy.prepare(new, old, target.subresource)
-    if kind.status:  # what this door does not write was put back, and so is no longer wrong
-        at_status = target.subresource == "status"
-        errors = [error for error in errors if error.path.startswith("status") is at_status]
+    if errors:  # what this door does not write was put back; what was wrong before and did not change is forgiven
+        errors = kind.schema.walk(new, old).errors
+    if old is None and kind.status and strategy.native:
+        zero = empty_object(kind.api_version, kind.kind).get("status") or {}
+        new["status"] = {**zero, **(new.get("status") or {})}
     operation = Operation.CREATE if old is None else Operation.UPDATE
     admission = AdmissionRequest(
         operation=operation,
@@ -361,15 +375,12 @@ async def _settle(
         if mutated is not new:
             new = mutated
             errors = documents.walk(intent.request, served, new, "Ignore")
-            _manage(intent, new, old)
-    if old is not None and _without_time(new) == _without_time(old):
-        new["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])
-        if not new["metadata"]["managedFields"]:
-            del new["metadata"]["managedFields"]
+    if old is not None:
+        new = apply.with_old_times(new, old)
     if old is not None and strategy.has_generation and strategy.bumps_generation(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     errors = [
-        *object_meta.validate(new["metadata"], namespaced=kind.namespaced, old=old["metadata"] if old else None, name_check=strategy.name_check),
+        *_metadata_errors(served, new, old),
         *errors,
         *strategy.validate(new, old, target.subresource),
     ]
@@ -382,6 +393,15 @@ async def _settle(
         intent.request.warn(kind.deprecation)
     await server.admission.validate(msgspec.structs.replace(admission, object=new))
     return new
+
+
+def _metadata_errors(served: Served, new: Document, old: Document | None) -> list[FieldError]:
+    before = old["metadata"] if old else None
+    check = served.strategy.name_check
+    errors = object_meta.validate(new["metadata"], namespaced=served.kind.namespaced, old=before, name_check=check)
+    if served.strategy.native and new["metadata"].get("finalizers"):
+        errors += object_meta.finalizer_errors(new["metadata"])
+    return errors
 
 
 def _manage(intent: Intent, new: Document, old: Document | None) -> None:
@@ -401,14 +421,9 @@ def _manage(intent: Intent, new: Document, old: Document | None) -> None:
         new["metadata"].pop("managedFields", None)
 
 
-def _without_time(document: Document) -> Document:
-    """For comparing two states: a manager's time stamp alone is no change."""
-    metadata = document["metadata"]
-    managed = [{**entry, "time": ""} for entry in metadata.get("managedFields") or ()]
-    return {**document, "metadata": {**metadata, "managedFields": managed}}
-
-
-def _intent(server: Server, request: Request, served: Served, target: Target, kind: str, patch_type: str = "") -> Intent:
+def _intent(
+    server: Server, request: Request, served: Served, target: Target, kind: str, patch_type: str = ""
+) -> Intent:
     parsed = options.write_options(request.query, kind, patch_type=patch_type)
     return Intent(server=server, request=request, served=served, target=target, options=parsed)
 

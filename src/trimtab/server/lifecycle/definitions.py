@@ -65,8 +65,8 @@ class Definitions:
                 self._cleanups[name] = task
                 task.add_done_callback(lambda _: self._cleanups.pop(name, None))
             return
-        conflicts = self._conflicts(definition)
-        await self._server.modify(self._served, "", name, lambda d: self._accept(d, conflicts))
+        taken = self._taken(definition)
+        await self._server.modify(self._served, "", name, lambda d: self._accept(d, taken))
         current = await self._server.store.get(Key(RESOURCE, "", name))
         if current is not None:
             accepted = self._served.decode(current)
@@ -78,26 +78,38 @@ class Definitions:
             if _condition(self._served.decode(entry), "NamesAccepted") != "True":
                 await self._reconcile(entry)
 
-    def _accept(self, definition: Document, conflicts: list[str]) -> None:
-        """Write what was decided about the names into the status."""
+    def _accept(self, definition: Document, taken: set[str]) -> None:
+        """Write what was decided about the names into the status: each that is free is accepted."""
         status = definition.setdefault("status", {})
         names = definition["spec"]["names"]
         now = format_time(self._server.clock.now())
+        accepted: Document = {"plural": "", "kind": "", **(status.get("acceptedNames") or {})}
+        accepted |= {field: value for field, value in names.items() if isinstance(value, str) and value not in taken}
+        if not taken.intersection(names.get("shortNames") or ()):
+            accepted |= {field: names[field] for field in ("shortNames",) if field in names}
+        if "categories" in names:
+            accepted["categories"] = names["categories"]
+        status["acceptedNames"] = orjson.loads(orjson.dumps(accepted))
+        conflicts = [f'"{name}" is already in use' for name in _all_names(names) if name in taken]
         if conflicts:
-            _set_condition(status, "NamesAccepted", "False", "NameConflict", conflicts[0], now)
+            _set_condition(status, "NamesAccepted", "False", _CONFLICTS[_kind_of(names, taken)], conflicts[0], now)
             _set_condition(status, "Established", "False", "NotAccepted", "not all names are accepted", now, keep=True)
         else:
-            status["acceptedNames"] = orjson.loads(orjson.dumps(names))
             _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
             _set_condition(
-                status, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now, keep=True
+                status,
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                now,
+                keep=True,
             )
         stored = status.get("storedVersions") or []
         storage = next(version["name"] for version in definition["spec"]["versions"] if version.get("storage"))
         status["storedVersions"] = stored if storage in stored else [*stored, storage]
-        status.setdefault("acceptedNames", {"plural": "", "kind": ""})
 
-    def _conflicts(self, definition: Document) -> list[str]:
+    def _taken(self, definition: Document) -> set[str]:
         """The names of this definition that another kind of its group has."""
         group, names = definition["spec"]["group"], definition["spec"]["names"]
         mine = set(self._kinds.get(definition["metadata"]["name"], ()))
@@ -108,10 +120,8 @@ class Definitions:
         ]
         resources = {name for kind in others for name in (kind.plural, kind.singular, *kind.short_names)}
         kinds = {name for kind in others for name in (kind.kind, kind.list_kind)}
-        wanted = [names["plural"], names.get("singular") or "", *(names.get("shortNames") or ())]
-        found = [f'"{name}" is already in use' for name in wanted if name in resources]
-        found += [f'"{name}" is already in use' for name in (names["kind"], names.get("listKind")) if name in kinds]
-        return found
+        wanted = {names["plural"], names.get("singular") or "", *(names.get("shortNames") or ())}
+        return (wanted & resources) | ({names["kind"], names.get("listKind") or ""} & kinds)
 
     def _serve(self, definition: Document) -> None:
         name = definition["metadata"]["name"]
@@ -141,7 +151,9 @@ class Definitions:
 
         def terminating(live: Document) -> None:
             text = "CustomResource deletion is in progress"
-            _set_condition(live.setdefault("status", {}), "Terminating", "True", "InstanceDeletionInProgress", text, now)
+            _set_condition(
+                live.setdefault("status", {}), "Terminating", "True", "InstanceDeletionInProgress", text, now
+            )
 
         await self._server.modify(self._served, "", name, terminating)
         spec = definition["spec"]
@@ -161,6 +173,26 @@ class Definitions:
                 live["metadata"]["finalizers"] = finalizers
 
         await self._server.modify(self._served, "", name, release)
+
+
+_CONFLICTS = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def _all_names(names: Document) -> list[str]:
+    plain = [names.get(field) or "" for field in ("plural", "singular")]
+    return [*plain, *(names.get("shortNames") or ()), names["kind"], names.get("listKind") or ""]
+
+
+def _kind_of(names: Document, taken: set[str]) -> str:
+    """The first field whose name is taken."""
+    fields = [field for field in ("plural", "singular", "kind", "listKind") if names.get(field) in taken]
+    return fields[0] if fields else "shortNames"
 
 
 def _condition(definition: Document, type_: str) -> str:

@@ -87,11 +87,7 @@ class Namespaces:
         await self._server.ensure(account)
         if self._ca:
             about = "kubernetes.io/description"
-            text = (
-                "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as "
-                "the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of "
-                "Kubernetes clusters."
-            )
+            text = "The CA that signs this server's certificate, for clients that run in this namespace."
             bundle = {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -128,7 +124,9 @@ class Namespaces:
         return remaining
 
     async def _report(self, name: str, remaining: dict[str, list[Entry]]) -> None:
-        kinds = ", ".join(f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items()))
+        kinds = ", ".join(
+            f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items())
+        )
         condition = {
             "type": "NamespaceContentRemaining",
             "status": "True",
