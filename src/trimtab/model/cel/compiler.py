@@ -15,7 +15,8 @@ from typing import Any
 
 from trimtab.model.cel import folds, formats, lists, network, quantity, stdlib, strings
 from trimtab.model.cel import types as t
-from trimtab.model.cel.cost import NEW_LIST, NEW_MAP, TRAVERSAL
+from trimtab.model.cel.binding import Bounded
+from trimtab.model.cel.cost import NEW_LIST, NEW_MAP
 from trimtab.model.cel.errors import CostExceeded, EvaluationError, InstantiationError, no_such_overload
 from trimtab.model.cel.folds import Code, Frame
 from trimtab.model.cel.prices import PRICES, Price, compared
@@ -35,6 +36,9 @@ from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, NONE, Function, O
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
+}  # fmt: skip
+_AFFIXES: dict[str, Callable[[str, str], bool]] = {
+    "starts_with_string": str.startswith, "ends_with_string": str.endswith,
 }  # fmt: skip
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "add_int64": operator.add, "subtract_int64": operator.sub, "multiply_int64": operator.mul,
@@ -114,12 +118,14 @@ class Compiler:
             fields.append(_field(base))
             base = base.operand
         fields.reverse()
-        source = self.compile(base)
         last = fields[-1]
         if node.test:
-            return _presence(source, fields[:-1], last)
-        cost, bind = len(fields) + (0 if _is_attribute(base) else 1), last.type.bind
+            return _presence(self.compile(base), fields[:-1], last)
+        cost, bind = len(fields) + (0 if _is_attribute(base) else 1), _binder(last.type)
         keys = tuple(field.key for field in fields)
+        if isinstance(base, Ident) and base.constant is None:
+            return _walk(self._places[base.name.removeprefix(".")], fields, keys, cost + 1, bind)
+        source = self.compile(base)
 
         def walk(frame: Frame) -> Any:
             frame[0] -= cost
@@ -132,7 +138,7 @@ class Compiler:
                 value = None
             if value is None:
                 raise _missing(view, fields)
-            return bind(value)
+            return value if bind is None else bind(value)
 
         return walk
 
@@ -261,6 +267,17 @@ class Compiler:
 
             return optional
 
+        if node.overloads == ["index_map"] and node.args[1].type.name == "string":
+
+            def entry(frame: Frame) -> Any:
+                entries, name = container(frame), key(frame)
+                frame[0] -= cost
+                if type(entries) is dict and name in entries:
+                    return entries[name]
+                return stdlib.index(entries, name)
+
+            return entry
+
         def index(frame: Frame) -> Any:
             value = stdlib.index(container(frame), key(frame))
             frame[0] -= cost if value is not NONE else cost - 1
@@ -270,19 +287,21 @@ class Compiler:
 
     def _operator(self, node: Call, args: list[Code]) -> Code | None:
         """Operators on types that are known, without dispatch."""
-        if len(node.overloads) != 1 or len(args) != 2:
+        if len(node.overloads) != 1 or len(args) != 2 or any(_nullable(operand) for operand in node.operands):
             return None
         name, overload, (left, right) = node.function, node.overloads[0], args
         if name in ("_==_", "_!=_"):
-            return _equality(left, right, name == "_==_", _static(node.args))
+            return _equality(left, right, name == "_==_", _static(node.args), _constant(node.args[1]))
         if name in _COMPARED and overload.endswith("_int64"):
-            return _comparison(_COMPARED[name], left, right)
+            return _comparison(_COMPARED[name], left, right, _constant(node.args[1]))
         if name in _COMPARED and overload.endswith("_string"):
             return _string_comparison(_COMPARED[name], left, right)
         if overload in _ARITHMETIC:
             return _arithmetic(_ARITHMETIC[overload], left, right)
         if overload == "in_list":
             return _one_of(left, _constant(node.args[1]), _static([node.args[0]]))
+        if overload in _AFFIXES and _static(node.operands) == "string":
+            return _affix(_AFFIXES[overload], left, right)
         return None
 
     def _fold(self, node: Fold) -> Code:
@@ -325,6 +344,36 @@ def _field(node: Select) -> t.Field:
     field = node.operand.type.field(node.field)
     assert field is not None  # noqa: S101 - the checker found it
     return field
+
+
+def _nullable(node: Node) -> bool:
+    return getattr(node.type, "nullable", False)
+
+
+def _binder(kind: t.Type) -> Callable[[Any], Any] | None:
+    """How a value that is not null is bound, or None when it is used as it is."""
+    return None if type(kind) is Bounded or getattr(kind, "plain", False) else kind.bind
+
+
+def _walk(
+    place: int, fields: list[t.Field], keys: tuple[str, ...], cost: int, bind: Callable[[Any], Any] | None
+) -> Code:
+    """The fields of a variable: the commonest thing that a rule does."""
+    first, rest = keys[0], keys[1:]
+
+    def walk(frame: Frame) -> Any:
+        frame[0] -= cost
+        try:
+            value = frame[place].value[first]
+            for key in rest:
+                value = value[key]
+        except (KeyError, TypeError, AttributeError):
+            value = None
+        if value is None:
+            raise _missing(frame[place], fields)
+        return value if bind is None else bind(value)
+
+    return walk
 
 
 def _static(nodes: list[Node]) -> str:
@@ -398,13 +447,21 @@ def _call(function: Function, args: list[Code], price: Price | None) -> Code:
     return call
 
 
-def _equality(left: Code, right: Code, wanted: bool, static: str) -> Code:
+def _equality(left: Code, right: Code, wanted: bool, static: str, constant: Any) -> Code:
+    if static == "string" and constant is not ABSENT:
+        length = len(constant)
+
+        def same_constant(frame: Frame) -> bool:
+            value = left(frame)
+            frame[0] -= (min(len(value), length) + 9) // 10
+            return (value == constant) is wanted
+
+        return same_constant
     if static == "string":
 
         def same_text(frame: Frame) -> bool:
             a, b = left(frame), right(frame)
-            short = min(len(a), len(b))
-            frame[0] -= 1 if 0 < short <= 10 else -int(-short * TRAVERSAL // 1)
+            frame[0] -= (min(len(a), len(b)) + 9) // 10
             return (a == b) is wanted
 
         return same_text
@@ -424,12 +481,29 @@ def _equality(left: Code, right: Code, wanted: bool, static: str) -> Code:
     return same
 
 
-def _comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:
+def _comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code, constant: Any) -> Code:
+    if constant is not ABSENT:
+
+        def limit(frame: Frame) -> bool:
+            frame[0] -= 1
+            return compare(left(frame), constant)
+
+        return limit
+
     def comparison(frame: Frame) -> bool:
         frame[0] -= 1
         return compare(left(frame), right(frame))
 
     return comparison
+
+
+def _affix(test: Callable[[str, str], bool], left: Code, right: Code) -> Code:
+    def affix(frame: Frame) -> bool:
+        text = left(frame)
+        frame[0] -= (len(text) + 9) // 10
+        return test(text, right(frame))
+
+    return affix
 
 
 def _string_comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:

@@ -18,6 +18,8 @@ def _length(value: Any) -> int:
 
 
 def _tenth(value: Any, factor: int = 1) -> int:
+    if factor == 1 and type(value) is str:
+        return (len(value) + 9) // 10
     return math.ceil(_length(value) * factor * TRAVERSAL)
 
 

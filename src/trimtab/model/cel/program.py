@@ -11,7 +11,7 @@ from trimtab.model.cel.checker import Checker
 from trimtab.model.cel.compiler import Compiler
 from trimtab.model.cel.cost import Estimator
 from trimtab.model.cel.declarations import runtime_name
-from trimtab.model.cel.errors import CostExceeded, EvaluationError
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
 from trimtab.model.cel.folds import Code
 from trimtab.model.cel.parser import parse
 from trimtab.model.cel.syntax import (
@@ -43,7 +43,7 @@ class Budget:
 class Program:
     """A compiled expression. `uses` are the variables that it refers to."""
 
-    __slots__ = ("_code", "_names", "_root", "_width", "source", "type", "uses")
+    __slots__ = ("_code", "_names", "_root", "_spare", "source", "type", "uses")
 
     def __init__(
         self, source: str, root: Node, code: Code, names: tuple[str, ...], width: int, uses: frozenset[str]
@@ -54,15 +54,15 @@ class Program:
         self._root = root
         self._code = code
         self._names = names
-        self._width = width
+        self._spare = (None,) * (width - len(names) - 1)  # for the variables of macros
 
     def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
         """The value. Spends from the budget, also when it raises EvaluationError or CostExceeded."""
-        frame: list[Any] = [budget.per_call]
-        frame.extend([bindings.get(name) for name in self._names])
-        frame.extend([None] * (self._width - len(frame)))
+        frame: list[Any] = [budget.per_call, *map(bindings.get, self._names), *self._spare]
         try:
             value = self._code(frame)
+        except (TypeError, AttributeError) as error:  # a value that its type did not foretell
+            raise no_such_overload() from error
         finally:
             budget.remaining -= budget.per_call - frame[0]
         if frame[0] < 0:
