@@ -150,6 +150,7 @@ class Tag(NamedTuple):
     json: str  # "" where it is inlined
     pointer: bool
     omitempty: bool
+    go: str  # the Go type without * and []
 
 
 class Proto(NamedTuple):
@@ -186,7 +187,7 @@ def generate() -> dict[str, bytes]:
     source = openapi()
     names = reachable(source, ROOTS)
     go = Go()
-    prose = {name: descriptions(source[name]) for name in names}
+    prose = {name: descriptions(source[name], go.choices(proto_name(name))) for name in names}
     return {
         "definitions.json": lines({name: definition(name, source[name]) for name in names}),
         "defaults.json": lines({name: made for name in names if (made := defaults(name, source[name], go))}),
@@ -273,10 +274,15 @@ def compact(source: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def descriptions(source: dict[str, Any]) -> dict[str, Any]:
-    """The prose of a definition, and of its fields, and which of them are required."""
+def descriptions(source: dict[str, Any], choices: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """The prose of a definition, and of its fields, and which of them are required or a choice of few words."""
     fields = {k: v["description"] for k, v in source.get("properties", {}).items() if "description" in v}
-    result = {"description": source.get("description", ""), "fields": fields, "required": source.get("required", [])}
+    result = {
+        "description": source.get("description", ""),
+        "fields": fields,
+        "required": source.get("required", []),
+        "choices": choices,
+    }
     return {key: value for key, value in result.items() if value}
 
 
@@ -290,6 +296,7 @@ class Go:
     def __init__(self) -> None:
         self._modules: dict[str, Path] = {}
         self._packages: dict[str, tuple[dict[str, Proto], dict[str, dict[str, Tag]]]] = {}
+        self._enums: dict[str, dict[str, dict[str, str]]] = {}
 
     def message(self, name: str) -> tuple[Proto, dict[str, Tag]]:
         """A message by its full name: its fields, and the Go tags by protobuf field name."""
@@ -297,9 +304,11 @@ class Go:
         if package not in self._packages:
             folder = self._folder(package)
             structs: dict[str, dict[str, Tag]] = {}
+            enums = self._enums[package] = {}
             for path in sorted(folder.glob("*.go")):
                 if not path.name.endswith(("_test.go", ".pb.go")):
                     structs |= go_structs(path.read_text())
+                    enums |= go_enums(path.read_text())
             self._packages[package] = (proto_messages((folder / "generated.proto").read_text(), package), structs)
         messages, structs = self._packages[package]
         return messages[short], structs.get(short, {})
@@ -334,6 +343,22 @@ class Go:
             elif kind not in OPAQUE:
                 always[tag.json] = {}
         return always, omits
+
+    def choices(self, name: str) -> dict[str, dict[str, str]]:
+        """The fields that are a choice of few words: each word, and what it means."""
+        try:
+            message, tags = self.message(name)
+        except KeyError:
+            return {}
+        enums = self._enums[name.rpartition(".")[0]]
+        found: dict[str, dict[str, str]] = {}
+        for _, kind, field, _ in message.fields:
+            tag = tags.get(field)
+            if tag is not None and not tag.json and kind not in SCALARS:
+                found |= self.choices(kind)
+            elif tag is not None and tag.go in enums:
+                found[tag.json] = enums[tag.go]
+        return dict(sorted(found.items()))
 
     def _folder(self, package: str) -> Path:
         prefix, (module, version) = next((k, v) for k, v in MODULES.items() if package.startswith(k))
@@ -372,9 +397,23 @@ def go_structs(text: str) -> dict[str, dict[str, Tag]]:
             if field is None:  # the generator's rule where the tag has no name
                 field = kind.split(".")[-1][0].lower() + kind.split(".")[-1][1:]
             json_name, _, options = words.partition(",")
-            tags[field] = Tag(json_name, kind.startswith("*"), "omitempty" in options)
+            tags[field] = Tag(json_name, kind.startswith("*"), "omitempty" in options, kind.lstrip("*[]"))
         result[name] = tags
     return result
+
+
+ENUM = re.compile(r"// \+enum\n(?://.*\n)*type (\w+) string")
+CONSTANT = re.compile(r'((?:^[ \t]*//.*\n)*)^(?:const)?\s*(\w+)\s+(\w+)\s*=\s*"([^"]*)"', re.MULTILINE)
+
+
+def go_enums(text: str) -> dict[str, dict[str, str]]:
+    """The named strings of a Go file that are enums: their values, with what the comments say of each."""
+    enums: dict[str, dict[str, str]] = {name: {} for name in ENUM.findall(text)}
+    for comment, name, kind, value in CONSTANT.findall(text):
+        if kind in enums:
+            said = " ".join(line.strip().removeprefix("//").strip() for line in comment.strip().split("\n"))
+            enums[kind][value] = re.sub(r"\s+", " ", said.strip().removeprefix(name).strip())
+    return enums
 
 
 def proto_messages(text: str, package: str) -> dict[str, Proto]:

@@ -75,6 +75,13 @@ def test_published_definitions_are_whole() -> None:
     ]  # fmt: skip
 
 
+def test_a_field_that_takes_few_words_says_which() -> None:
+    strategy = published("io.k8s.api.apps.v1.DeploymentStrategy")["io.k8s.api.apps.v1.DeploymentStrategy"]
+    kind = strategy["properties"]["type"]
+    assert kind["enum"] == ["Recreate", "RollingUpdate"]
+    assert ' - `"Recreate"` Kill all existing pods before creating new ones.' in kind["description"].split("\n")
+
+
 def test_naming_the_kinds_reads_no_schema() -> None:
     script = """
 import sys

@@ -44,9 +44,23 @@ def _definition(name: str) -> dict[str, Any]:
     if "required" in prose:
         result["required"] = prose["required"]
     if "properties" in result:
-        texts = prose.get("fields", {})
-        result["properties"] = {field: _part(part, texts.get(field)) for field, part in result["properties"].items()}
+        texts, choices = prose.get("fields", {}), prose.get("choices", {})
+        result["properties"] = {
+            field: _chosen(_part(part, texts.get(field)), choices.get(field, {}))
+            for field, part in result["properties"].items()
+        }
     return result
+
+
+def _chosen(part: dict[str, Any], choices: dict[str, str]) -> dict[str, Any]:
+    """A field that takes only a few words says which, and what each means."""
+    if not choices:
+        return part
+    words = sorted(choices)
+    if "items" in part:
+        return {**part, "items": {**part["items"], "enum": words}}
+    meanings = "\n".join(sorted(f' - `"{word}"` {choices[word]}'.rstrip() for word in words))
+    return {**part, "description": f"{part['description']}\n\nPossible enum values:\n{meanings}", "enum": words}
 
 
 def _part(part: dict[str, Any], description: str | None = None) -> dict[str, Any]:
