@@ -5,6 +5,8 @@ import contextlib
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trimtab.model import cel
 
@@ -167,3 +169,36 @@ def test_a_budget_is_spent_by_evaluations_that_fail_too():
     with pytest.raises(cel.EvaluationError, match="division by zero"):
         program.evaluate({"self": 1}, budget)
     assert budget.remaining < cel.PER_OBJECT
+
+
+WORDS = [
+    "self", "self.s", "self.i", "self.l", "self.m", "self.ts", "any", "any.s", "any.l", "x", "1", "2u", "1.5", "'a'", "b'a'", "true",
+    "null", "[", "]", "{", "}", "(", ")", ".", ",", "?", ":", "+", "-", "*", "/", "%", "!", "==", "<", "&&", "||", "in", ".?", "[?",
+    "[1, 2]", "{'a': 1}", ".all(x, ", ".map(x, ", ".exists(x, ", ".optMap(x, ", "has(", "optional.of(", "type(", "size(", "int(",
+    ".split(", ".format(", ".join(", ".sum()", ".matches(", "quantity(", "ip(", ".value()", ".orValue(", "dyn(", "duration('1s')",
+]  # fmt: skip
+VALUE = {"s": "abc", "i": 3, "l": ["a", "b"], "m": {"a": "b"}, "ts": "2024-01-01T00:00:00Z"}
+
+
+@settings(max_examples=400, deadline=None)
+@given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=9))
+def test_any_text_compiles_or_is_refused_and_any_program_ends_in_a_value_or_an_error(words):
+    with contextlib.suppress(cel.CelError, cel.EvaluationError, cel.CostExceeded):
+        program = cel.compile("".join(words), {"self": TYPE, "any": cel.DYN}, result=None)
+        program.estimate(TYPE)
+        program.evaluate({"self": TYPE.bind(VALUE), "any": VALUE}, cel.Budget())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "any.f + 5 == 6",
+        "any.s - 5 == 1",
+        "any.s < 'b' && any.f < 'b'",
+        "any.s.startsWith('a') && any.f.startsWith('a')",
+    ],
+)
+def test_a_dynamic_value_of_the_wrong_type_has_no_overload(source):
+    program = cel.compile(source, {"any": cel.DYN})
+    with pytest.raises(cel.EvaluationError, match="no such overload"):
+        program.evaluate({"any": {"s": "abc", "f": 1.5}}, cel.Budget())

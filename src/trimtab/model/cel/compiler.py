@@ -292,14 +292,16 @@ class Compiler:
         name, overload, (left, right) = node.function, node.overloads[0], args
         if name in ("_==_", "_!=_"):
             return _equality(left, right, name == "_==_", _static(node.args), _constant(node.args[1]))
+        if overload == "in_list":
+            return _one_of(left, _constant(node.args[1]), _static([node.args[0]]))
+        if any(operand.type.kind != t.SCALAR for operand in node.operands):
+            return None
         if name in _COMPARED and overload.endswith("_int64"):
             return _comparison(_COMPARED[name], left, right, _constant(node.args[1]))
         if name in _COMPARED and overload.endswith("_string"):
             return _string_comparison(_COMPARED[name], left, right)
         if overload in _ARITHMETIC:
             return _arithmetic(_ARITHMETIC[overload], left, right)
-        if overload == "in_list":
-            return _one_of(left, _constant(node.args[1]), _static([node.args[0]]))
         if overload in _AFFIXES and _static(node.operands) == "string":
             return _affix(_AFFIXES[overload], left, right)
         return None
