@@ -189,7 +189,9 @@ def generate() -> dict[str, bytes]:
     go = Go()
     prose = {name: descriptions(source[name], go.choices(proto_name(name))) for name in names}
     return {
-        "definitions.json": lines({name: definition(name, source[name]) for name in names}),
+        "definitions.json": lines(
+            {name: definition(name, source[name], go.choices(proto_name(name))) for name in names}
+        ),
         "defaults.json": lines({name: made for name in names if (made := defaults(name, source[name], go))}),
         "descriptions.json.gz": gzip.compress(
             json.dumps(prose, separators=(",", ":"), ensure_ascii=False).encode(), mtime=0
@@ -230,10 +232,13 @@ KEPT = ("format", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kub
         "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy", "x-kubernetes-group-version-kind")  # fmt: skip
 
 
-def definition(name: str, source: dict[str, Any]) -> dict[str, Any]:
+def definition(name: str, source: dict[str, Any], choices: dict[str, dict[str, str]]) -> dict[str, Any]:
     if name in SPECIAL:
         return SPECIAL[name]
     result = compact(source)
+    for field in choices.keys() & result.get("properties", {}).keys():
+        part = result["properties"][field]
+        part.get("items", part)["enum"] = sorted(choices[field])
     if len(result.get("x-kubernetes-group-version-kind", ())) > 1:
         del result["x-kubernetes-group-version-kind"]  # DeleteOptions is of every group
     return result
@@ -275,13 +280,16 @@ def compact(source: dict[str, Any]) -> dict[str, Any]:
 
 
 def descriptions(source: dict[str, Any], choices: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """The prose of a definition, and of its fields, and which of them are required or a choice of few words."""
+    """The prose of a definition, and of its fields, and which of them are required."""
     fields = {k: v["description"] for k, v in source.get("properties", {}).items() if "description" in v}
+    for field, meanings in choices.items():
+        if field in fields and source["properties"][field].get("items") is None:
+            listed = "\n".join(sorted(f' - `"{word}"` {said}'.rstrip() for word, said in meanings.items()))
+            fields[field] += f"\n\nPossible enum values:\n{listed}"
     result = {
         "description": source.get("description", ""),
         "fields": fields,
         "required": source.get("required", []),
-        "choices": choices,
     }
     return {key: value for key, value in result.items() if value}
 

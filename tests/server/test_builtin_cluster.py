@@ -24,7 +24,7 @@ from tests.server.builtin_samples import SAMPLES
 from trimtab.model.kind import Kind
 from trimtab.server.builtin import reviews, strategies
 from trimtab.server.builtin.protobuf import decode
-from trimtab.server.builtin.published import published
+from trimtab.server.builtin.tables import DEFINITIONS, descriptions
 from trimtab.testing.cluster import BinariesMissing, RealCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -47,8 +47,7 @@ def test_a_real_server_answers_as_recorded(ask: Ask) -> None:
 
 @pytest.mark.parametrize("kind", [s.kind for s in (*strategies(), *reviews())], ids=lambda kind: kind.resource)
 def test_discovery_names_a_kind_as_a_real_server_does(ask: Ask, kind: Kind) -> None:
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    listed = {one["name"]: one for one in json.loads(ask("GET", root)[1])["resources"]}
+    listed = {one["name"]: one for one in json.loads(ask("GET", kind_root(kind))[1])["resources"]}
     real = listed[kind.plural]
     strategy = next(s for s in (*strategies(), *reviews()) if s.kind is kind)
     assert {
@@ -70,32 +69,48 @@ def test_discovery_names_a_kind_as_a_real_server_does(ask: Ask, kind: Kind) -> N
     }
 
 
-def test_published_definitions_are_those_of_a_real_server_but_for_enums_and_defaults(ask: Ask) -> None:
-    names = [strategy.definition for strategy in (*strategies(), *reviews())]
+def test_definitions_and_prose_are_those_of_a_real_server_but_for_defaults(ask: Ask) -> None:
     real: dict[str, Any] = {}
-    for strategy in (*strategies(), *reviews()):
-        kind = strategy.kind
-        root = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
-        if strategy.definition not in real:
-            real |= json.loads(ask("GET", f"/openapi/v3/{root}")[1])["components"]["schemas"]
-    ours = published(*names)
-    assert {name: plain(part) for name, part in ours.items()} == {name: plain(real[name]) for name in ours}
+    for root in {kind_root(strategy.kind) for strategy in (*strategies(), *reviews())}:
+        real |= json.loads(ask("GET", f"/openapi/v3{root}")[1])["components"]["schemas"]
+    for name in DEFINITIONS.keys() & real.keys():
+        prose = descriptions().get(name, {})
+        ours = {**DEFINITIONS[name], **({"required": prose["required"]} if "required" in prose else {})}
+        if "properties" not in ours:
+            continue
+        theirs = plain(real[name])
+        assert {field: plain(part) for field, part in ours["properties"].items()} == {
+            field: plain({word: value for word, value in part.items() if word != "description"})
+            for field, part in theirs["properties"].items()
+        }, name
+        assert ours.get("required") == theirs.get("required"), name
+        said = {f: part["description"] for f, part in theirs["properties"].items() if "description" in part}
+        assert {field: text.split(ENUM)[0] for field, text in prose.get("fields", {}).items()} == said, name
+
+
+ENUM = "\n\nPossible enum values:"
+
+
+def kind_root(kind: Kind) -> str:
+    return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
 
 
 def plain(schema: dict[str, Any]) -> Any:
-    """A schema without what the packages that the tables are made from do not know."""
-    unknown = ("default", "enum", "x-kubernetes-unions")
+    """A schema in one notation, without what the packages that the tables are made from do not know."""
+    unknown = ("default", "enum", "x-kubernetes-unions", "x-kubernetes-group-version-kind")
     result = {word: value for word, value in schema.items() if word not in unknown}
     if "description" in result:
-        result["description"] = result["description"].split("\n\nPossible enum values:")[0]
+        result["description"] = result["description"].split(ENUM)[0]
     if "properties" in result:
         result["properties"] = {field: plain(part) for field, part in result["properties"].items()}
-    if "properties" in result or "oneOf" in result:
-        result.pop("description", None)
     for word in ("items", "additionalProperties"):
         if word in result:
             result[word] = plain(result[word])
-    return result["allOf"][0] if result.keys() == {"allOf"} else result
+    if "allOf" in result:
+        result |= result.pop("allOf")[0]
+    if "$ref" in result:
+        result["$ref"] = result["$ref"].rpartition("/")[2]
+    return result
 
 
 GOOD = [s for s in SAMPLES if json.loads(ANSWERS.read_text())[s[0]]["code"] == 201]

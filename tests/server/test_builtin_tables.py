@@ -11,7 +11,6 @@ from types import ModuleType
 import pytest
 
 from trimtab.server.builtin import reviews, strategies, tables
-from trimtab.server.builtin.published import published
 from trimtab.server.builtin.tables import DEFINITIONS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "builtin_tables.py"
@@ -62,24 +61,11 @@ def test_prose_is_apart_and_complete() -> None:
     assert prose["required"] == ["name"]
 
 
-def test_published_definitions_are_whole() -> None:
-    schemas = published("io.k8s.api.core.v1.ConfigMap")
-    assert schemas["io.k8s.api.core.v1.ConfigMap"]["properties"]["metadata"] == {
-        "description": "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/"
-        "sig-architecture/api-conventions.md#metadata",
-        "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}],
-    }
-    assert "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference" in schemas
-    assert schemas["io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"]["required"] == [
-        "apiVersion", "kind", "name", "uid",
-    ]  # fmt: skip
-
-
 def test_a_field_that_takes_few_words_says_which() -> None:
-    strategy = published("io.k8s.api.apps.v1.DeploymentStrategy")["io.k8s.api.apps.v1.DeploymentStrategy"]
-    kind = strategy["properties"]["type"]
-    assert kind["enum"] == ["Recreate", "RollingUpdate"]
-    assert ' - `"Recreate"` Kill all existing pods before creating new ones.' in kind["description"].split("\n")
+    name = "io.k8s.api.apps.v1.DeploymentStrategy"
+    assert DEFINITIONS[name]["properties"]["type"]["enum"] == ["Recreate", "RollingUpdate"]
+    prose = tables.descriptions()[name]["fields"]["type"]
+    assert ' - `"Recreate"` Kill all existing pods before creating new ones.' in prose.split("\n")
 
 
 def test_naming_the_kinds_reads_no_schema() -> None:
