@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 import structlog
 
-from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
-from trimtab.server import builtin, deletes, negotiate, reads, tables, watches, writes
+from trimtab.server import apply, builtin, deletes, negotiate, reads, tables, watches, writes
 from trimtab.server.admission.chain import Admission
 from trimtab.server.auth.bootstrap import reconciled
 from trimtab.server.auth.identity import MASTERS, Authenticator, User
@@ -268,8 +268,10 @@ class Server:
         elif wanted is not None:
             await self.modify(served, "", name, lambda live: live.update(wanted))
 
-    async def modify(self, served: Served, namespace: str, name: str, change: Callable[[Document], None]) -> None:
-        """Change an object of ours in place, past admission; gone or unchanged is no failure."""
+    async def modify(
+        self, served: Served, namespace: str, name: str, change: Callable[[Document], None], subresource: str = ""
+    ) -> None:
+        """Change an object in place, past admission, as the server itself; gone or unchanged is no failure."""
         while True:
             entry = await served.backend.get(served.key(namespace, name))
             if entry is None:
@@ -282,11 +284,29 @@ class Server:
             if served.strategy.has_generation and served.strategy.bumps_generation(new, old):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
             gone = new["metadata"].get("deletionTimestamp") and self.deletable(served, new)
+            if not gone:
+                self._own(served, old, new, subresource)
             try:
-                await served.backend.commit(served.write(new, entry.revision, Op.DELETE if gone else Op.PUT))
+                write = served.write(old if gone else new, entry.revision, Op.DELETE if gone else Op.PUT)
+                await served.backend.commit(write)
             except Conflict:
                 continue
             return
+
+    def _own(self, served: Served, old: Document, new: Document, subresource: str) -> None:
+        managed = apply.update_managed_fields(
+            old,
+            new,
+            manager="trimtab",
+            api_version=served.kind.api_version,
+            schema=served.kind.schema,
+            subresource=subresource,
+            now=format_time(self.clock.now()),
+            reset={},
+        )
+        new["metadata"].pop("managedFields", None)
+        if managed:
+            new["metadata"]["managedFields"] = managed
 
     async def remove(self, served: Served, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
         """Delete as the server itself."""

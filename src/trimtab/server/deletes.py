@@ -116,7 +116,7 @@ async def _remove(
     if server.deletable(served, marked):
         if options.dry_run:
             return live, True
-        gone = await served.backend.commit(served.write(marked, entry.revision, Op.DELETE))
+        gone = await served.backend.commit(served.write(live, entry.revision, Op.DELETE))
         return served.decode(gone), True
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = format_time(server.clock.now())

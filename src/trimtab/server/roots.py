@@ -6,6 +6,8 @@ import asyncio
 import platform
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 import trimtab
 from trimtab.model.errors import StatusError
 from trimtab.server import negotiate
@@ -55,12 +57,16 @@ class Roots:
             return Response(body=exposition(self._server), media=b"text/plain; version=0.0.4; charset=utf-8")
         if path.startswith("/openapi/v3"):
             return self._openapi(request, path)
+        if path == "/openapi/v2":
+            return self._openapi_v2(request)
         if path == "/":
             return json_response({"paths": [*PATHS, *sorted(self._group_paths())]})
         return self._discovery(request, path)
 
     def _discovery(self, request: Request, path: str) -> Response | None:
         discovery = self._server.discovery
+        if not path.startswith(("/api/", "/apis/")) and path not in ("/api", "/apis"):
+            return None
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
         parts = path.split("/")[1:]
         document: dict[str, Any] | None = None
@@ -100,6 +106,19 @@ class Roots:
 
             self._documents = OpenAPI(self._server)
         return self._documents.answer(request, path)
+
+    def _openapi_v2(self, request: Request) -> Response:
+        from trimtab.server import openapi2
+
+        kinds = [served.kind for served in self._server.registry]
+        if "proto-openapi.spec.v2" in request.header(b"accept"):
+            body, media = openapi2.encoded(kinds), openapi2.PROTOBUF
+        else:
+            body, media = orjson.dumps(openapi2.document(kinds)), b"application/json"
+        tag = openapi2.etag(body)
+        if request.header(b"if-none-match").encode() == tag:
+            return Response(code=304, headers=((b"etag", tag),))
+        return Response(body=body, media=media, headers=((b"etag", tag), (b"vary", b"Accept")))
 
     def _health(self, request: Request, path: str) -> Response | None:
         checks = {"ping": True, "store": True, "started": self._server.ready}

@@ -132,6 +132,8 @@ class _View:
 
     def _bookmark(self, revision: Revision, annotations: dict[str, str] | None = None) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+        if self.served.strategy.native:
+            metadata["creationTimestamp"] = None
         if annotations:
             metadata["annotations"] = annotations
         kind = self.served.kind

@@ -310,7 +310,7 @@ async def _replace(
     if intent.options.dry_run:
         return Response(body=served.encode(new))
     if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
-        await _commit(served, served.write(new, entry.revision, Op.DELETE))
+        await _commit(served, served.write(old, entry.revision, Op.DELETE))
         return Response(body=served.encode(new))  # at the revision of its last state, as the real server answers
     committed = await _commit(served, served.write(new, entry.revision, expires=intent.server.expiry(served)))
     return Response(body=served.rendered(committed))

@@ -66,7 +66,7 @@ class Definitions:
                 task.add_done_callback(lambda _: self._cleanups.pop(name, None))
             return
         taken = self._taken(definition)
-        await self._server.modify(self._served, "", name, lambda d: self._accept(d, taken))
+        await self._server.modify(self._served, "", name, lambda d: self._accept(d, taken), "status")
         current = await self._server.store.get(Key(RESOURCE, "", name))
         if current is not None:
             accepted = self._served.decode(current)
@@ -155,7 +155,7 @@ class Definitions:
                 live.setdefault("status", {}), "Terminating", "True", "InstanceDeletionInProgress", text, now
             )
 
-        await self._server.modify(self._served, "", name, terminating)
+        await self._server.modify(self._served, "", name, terminating, "status")
         spec = definition["spec"]
         served = self._server.registry.of_resource(spec["group"], spec["names"]["plural"])
         while served is not None:

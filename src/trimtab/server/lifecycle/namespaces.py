@@ -143,7 +143,7 @@ class Namespaces:
             others = [c for c in status.get("conditions") or () if c["type"] != condition["type"]]
             status["conditions"] = [*others, {**condition, "lastTransitionTime": stamp}]
 
-        await self._server.modify(self._served, "", name, change)
+        await self._server.modify(self._served, "", name, change, "status")
 
     async def _finish(self, name: str) -> None:
         def change(namespace: dict[str, Any]) -> None:
