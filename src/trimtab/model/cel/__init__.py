@@ -8,6 +8,7 @@ from trimtab.model.cel.binding import type_of_schema
 from trimtab.model.cel.errors import CelError, CostExceeded, EvaluationError, Issue
 from trimtab.model.cel.program import PER_CALL, PER_OBJECT, Budget, Program, WrongResult, compile  # noqa: A004
 from trimtab.model.cel.types import (
+    AUTHORIZER,
     BOOL,
     BYTES,
     DOUBLE,
@@ -15,6 +16,7 @@ from trimtab.model.cel.types import (
     DYN,
     INT,
     NULL,
+    RESOURCE_CHECK,
     STRING,
     TIMESTAMP,
     UINT,
@@ -27,6 +29,7 @@ from trimtab.model.cel.types import (
 from trimtab.model.cel.values import NONE, Optional
 
 __all__ = [
+    "AUTHORIZER",
     "BOOL",
     "BYTES",
     "DOUBLE",
@@ -37,6 +40,7 @@ __all__ = [
     "NULL",
     "PER_CALL",
     "PER_OBJECT",
+    "RESOURCE_CHECK",
     "STRING",
     "TIMESTAMP",
     "UINT",

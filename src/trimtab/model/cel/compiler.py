@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trimtab.model.cel import folds, formats, lists, network, quantity, stdlib, strings
+from trimtab.model.cel import folds, lists, stdlib, strings
 from trimtab.model.cel import types as t
 from trimtab.model.cel.binding import Bounded
 from trimtab.model.cel.cost import NEW_LIST, NEW_MAP
@@ -46,11 +46,21 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @functools.cache
-def _functions() -> dict[str, Function]:
-    found: dict[str, Function] = {}
-    for module in (stdlib, strings, lists, quantity, network, formats):
-        found.update(module.FUNCTIONS)
-    return found
+def _libraries() -> dict[str, Function]:
+    from trimtab.model.cel import authz, formats, network, quantity  # most expressions do without
+
+    return {**network.FUNCTIONS, **quantity.FUNCTIONS, **formats.FUNCTIONS, **authz.FUNCTIONS}
+
+
+def _function(name: str, member: bool) -> Function:
+    """What a function runs; one that is called on a value may also be called without."""
+    for table in (stdlib.FUNCTIONS, strings.FUNCTIONS, lists.FUNCTIONS):
+        found = table.get(f".{name}") if member else None
+        found = found or table.get(name)
+        if found is not None:
+            return found
+    libraries = _libraries()
+    return (libraries.get(f".{name}") if member else None) or libraries[name]
 
 
 class Compiler:
@@ -251,9 +261,7 @@ class Compiler:
             return _or(args[0], args[1], name == "orValue")
         if name == "sum":
             return _call(functools.partial(lists.total, kind=node.overloads[0].split("_")[1]), args, PRICES["sum"])
-        functions = _functions()
-        function = functions.get(f".{name}") if node.target is not None else None
-        return _call(function or functions[name], args, PRICES.get(name))
+        return _call(_function(name, node.target is not None), args, PRICES.get(name))
 
     def _index(self, node: Call) -> Code:
         container, key = self.compile(node.args[0]), self._rootless(node.args[1])
@@ -559,7 +567,7 @@ def _constant(node: Node) -> Any:
         value = _constant(node.args[0])
         if value is not ABSENT:
             try:
-                return _functions()[node.function](value)
+                return _function(node.function, member=False)(value)
             except EvaluationError as error:
                 raise InstantiationError(str(error)) from None
     return ABSENT

@@ -28,7 +28,8 @@ Range = tuple[int, int]
 MAX = t.UNBOUNDED
 TRAVERSAL = 0.1  # of a string, for each character
 REGEX = 0.25  # of a pattern, for each character
-NEW_LIST, NEW_MAP = 10, 30
+NEW_LIST, NEW_MAP, NEW_STRUCT = 10, 30, 40
+CHECK = 350_000  # of an authorization: allows two for an expression
 _NOTHING, _ONE, _ANY = (0, 0), (1, 1), (0, MAX)
 _ONE_UNIT = frozenset({
     "masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast",
@@ -248,6 +249,12 @@ class Estimator:
         function, args, operands = node.function, node.args, node.operands
         if function in _ONE_UNIT or overload == "cidr_ip":
             return _ONE, None
+        if function == "check":
+            return (CHECK, CHECK), None
+        if function in ("fieldSelector", "labelSelector"):
+            length = self._library_size(args[0])
+            requirements = _scaled(_scaled(length, 0.5), NEW_LIST + NEW_STRUCT)
+            return _sum((NEW_LIST, NEW_LIST), _scaled(length, TRAVERSAL), requirements), None
         if function in _TRAVERSED:
             return self._list_price(operands[0]), None
         if function in _PARSED:

@@ -54,7 +54,18 @@ def runtime_name(kind: t.Type) -> str:
 _RUNTIME = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
 _SIMPLE = {
     kind.name: kind for kind in (t.DYN, t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES, t.TIMESTAMP, t.DURATION)
-} | {"quantity": t.QUANTITY, "url": t.URL, "ip": t.IP, "cidr": t.CIDR, "format": t.NAMED_FORMAT}
+} | {
+    "quantity": t.QUANTITY,
+    "url": t.URL,
+    "ip": t.IP,
+    "cidr": t.CIDR,
+    "format": t.NAMED_FORMAT,
+    "authorizer": t.AUTHORIZER,
+    "pathcheck": t.PATH_CHECK,
+    "groupcheck": t.GROUP_CHECK,
+    "resourcecheck": t.RESOURCE_CHECK,
+    "decision": t.DECISION,
+}
 _MAKERS: dict[str, Callable[..., t.Type]] = {
     "list": t.list_of,
     "map": t.map_of,
@@ -299,6 +310,21 @@ containsCIDR cidr_contains_cidr_string cidr.(string) -> bool
 containsCIDR cidr_contains_cidr cidr.(cidr) -> bool
 prefixLength cidr_prefix_length cidr.() -> int
 masked cidr_masked cidr.() -> cidr
+path authorizer_path authorizer.(string) -> pathcheck
+group authorizer_group authorizer.(string) -> groupcheck
+serviceAccount authorizer_serviceaccount authorizer.(string, string) -> authorizer
+resource groupcheck_resource groupcheck.(string) -> resourcecheck
+subresource resourcecheck_subresource resourcecheck.(string) -> resourcecheck
+namespace resourcecheck_namespace resourcecheck.(string) -> resourcecheck
+name resourcecheck_name resourcecheck.(string) -> resourcecheck
+fieldSelector authorizer_fieldselector resourcecheck.(string) -> resourcecheck
+labelSelector authorizer_labelselector resourcecheck.(string) -> resourcecheck
+check pathcheck_check pathcheck.(string) -> decision
+check resourcecheck_check resourcecheck.(string) -> decision
+allowed decision_allowed decision.() -> bool
+reason decision_reason decision.() -> string
+errored decision_errored decision.() -> bool
+error decision_error decision.() -> string
 format.named format-named (string) -> optional(format)
 validate format-validate format.(string) -> optional(list(string))
 """ + "\n".join(f"format.{name} format.{name} () -> format" for name in _FORMATS)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.model.cel.cost import REGEX, TRAVERSAL
-from trimtab.model.cel.formats import Format
+from trimtab.model.cel.cost import CHECK, NEW_LIST, NEW_STRUCT, REGEX, TRAVERSAL
 from trimtab.model.cel.values import LISTS, MAPS, Opaque, find, size
 
 _TRAVERSED = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
@@ -49,9 +48,11 @@ def _contains_ip(cidr: Any, other: Any) -> int:
 
 
 def _validate(form: Any, text: Any) -> int:
-    if not isinstance(form, Format):
-        return 1
     return math.ceil((1.0 + size(text)) * TRAVERSAL) * math.ceil(form.regex_size * REGEX)
+
+
+def _selector(length: int) -> int:
+    return NEW_LIST + math.ceil(length * TRAVERSAL) + math.ceil(length * 0.5) * (NEW_LIST + NEW_STRUCT)
 
 
 Price = Callable[[tuple[Any, ...], Any], int]
@@ -80,6 +81,8 @@ PRICES: dict[str, Price] = {
     **dict.fromkeys(
         ("_<_", "_<=_", "_>_", "_>=_"), lambda args, _: compared(*args) if isinstance(args[0], str | bytes) else 1
     ),
+    "check": lambda args, _: CHECK,
+    **dict.fromkeys(("fieldSelector", "labelSelector"), lambda args, _: _selector(size(args[1]))),
     "sets.contains": lambda args, _: 1 + size(args[0]) * size(args[1]),
     "sets.intersects": lambda args, _: 1 + size(args[0]) * size(args[1]),
     "sets.equivalent": lambda args, _: 1 + 2 * size(args[0]) * size(args[1]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +146,8 @@ PARTS = (*_PARTS, "getMilliseconds")
 
 
 def _zone(name: str) -> datetime.tzinfo:
+    import zoneinfo  # rarely needed
+
     match = re.fullmatch(r"([+-]?)(\d{1,2}):(\d\d)", name)
     try:
         if match:
