@@ -48,7 +48,7 @@ def _contains_ip(cidr: Any, other: Any) -> int:
 
 
 def _validate(form: Any, text: Any) -> int:
-    return math.ceil((1.0 + size(text)) * TRAVERSAL) * math.ceil(form.regex_size * REGEX)
+    return int(math.ceil((1.0 + size(text)) * TRAVERSAL) * math.ceil(form.regex_size * REGEX))
 
 
 def _selector(length: int) -> int:
