@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+if TYPE_CHECKING:
+    from trimtab.cli.access import Access
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.", envvar="TRIMTAB_DATA_DIR")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(help="Default: $KUBECONFIG, else .trimtab/kubeconfig, else ~/.kube/config.", show_default=False),
+]
+Context = Annotated[str, typer.Option(help="The context in the kubeconfig.", show_default=False)]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: that of the context.", show_default=False)]
+Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")]
+Labels = Annotated[str, typer.Option("--selector", "-l", help="Labels, as app=web,tier!=back.", show_default=False)]
+Fields = Annotated[str, typer.Option("--field-selector", help="Fields, as status.phase=Running.", show_default=False)]
+Words = Annotated[list[str], typer.Argument(metavar="KIND [NAME...] | KIND/NAME...", show_default=False)]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", help="A file, a folder, or - for standard input.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check everything and change nothing.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Then show changes as they come.")]
+IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="What is not there is no failure.")]
 
 
-@app.callback()
+@app.callback(
+    epilog="Exit codes: 0 done; 1 failed; 2 wrong usage; 3 not found; 4 refused (conflict, not allowed); "
+    "124 out of time; 130 interrupted."
+)
 def trimtab() -> None:
     """A control plane that you pip install: the Kubernetes API on an embedded store."""
 
@@ -23,11 +52,131 @@ def up(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 7443,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     tls_host: Annotated[list[str] | None, typer.Option(help="Another name or address for the certificate.")] = None,
+    log_format: Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")] = "auto",
 ) -> None:
     """Run the server on this machine until Ctrl-C.
 
     Example:  trimtab up --data-dir /var/lib/trimtab --port 7443
     """
+    from trimtab.cli import logs
     from trimtab.cli.up import run
 
+    if log_format not in ("auto", "text", "json"):
+        raise typer.BadParameter(f'"{log_format}" is not one of auto, text, json', param_hint="--log-format")
+    logs.prefer(None if log_format == "auto" else log_format == "json")
     raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ())))
+
+
+@app.command()
+def get(
+    words: Words,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="table, wide, yaml, json, name or jsonpath=TEMPLATE.")
+    ] = "table",
+    watch: Watch = False,
+    everywhere: Everywhere = False,
+    labels: Labels = "",
+    fields: Fields = "",
+    ignore_not_found: IgnoreNotFound = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Rows only.")] = False,
+    managed_fields: Annotated[bool, typer.Option("--show-managed-fields", help="In yaml and json.")] = False,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show objects: of a kind, by name, of several kinds (a,b), or of a category (all).
+
+    Example:  trimtab get configmaps -A -l app=web
+    """
+    from trimtab.cli import get as command
+
+    options = command.Options(
+        output=output,
+        everywhere=everywhere,
+        labels=labels,
+        fields=fields,
+        watch=watch,
+        ignore_not_found=ignore_not_found,
+        no_headers=no_headers,
+        managed_fields=managed_fields,
+    )
+    raise typer.Exit(command.get(_access(kubeconfig, context, namespace), words, options))
+
+
+@app.command()
+def apply(
+    filename: Files = None,
+    field_manager: Annotated[str, typer.Option(help="Who owns the fields that are applied.")] = "trimtab",
+    force_conflicts: Annotated[bool, typer.Option("--force-conflicts", help="Take fields over from others.")] = False,
+    dry_run: DryRun = False,
+    server_side: Annotated[bool, typer.Option("--server-side", hidden=True)] = True,  # as kubectl users write it
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Folders inside folders, too.")] = False,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Make the server's objects as files say, by server-side apply.
+
+    Example:  trimtab apply -f manifests/ -f more.yaml
+    """
+    from trimtab.cli import apply as command
+
+    options = command.Options(manager=field_manager, force=force_conflicts, dry_run=dry_run, recursive=recursive)
+    raise typer.Exit(command.apply(_access(kubeconfig, context, namespace), filename or [], options))
+
+
+@app.command()
+def delete(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="KIND NAME... | KIND/NAME...", show_default=False)
+    ] = None,
+    filename: Files = None,
+    labels: Labels = "",
+    fields: Fields = "",
+    all_: Annotated[bool, typer.Option("--all", help="All of the kind, in the namespace.")] = False,
+    everywhere: Everywhere = False,
+    cascade: Annotated[
+        str, typer.Option(help="What becomes of dependents: background, foreground or orphan.")
+    ] = "background",
+    ignore_not_found: IgnoreNotFound = False,
+    wait: Annotated[bool, typer.Option(help="Return only when the objects are gone.")] = True,
+    timeout: Annotated[str, typer.Option(help="How long to wait, as 30s or 2m.")] = "60s",
+    dry_run: DryRun = False,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Delete objects by name, by selector or by file.
+
+    Example:  trimtab delete configmap web
+    """
+    from trimtab.cli import delete as command
+
+    options = command.Options(
+        sources=tuple(filename or ()),
+        labels=labels,
+        fields=fields,
+        all=all_,
+        everywhere=everywhere,
+        cascade=cascade,
+        ignore_not_found=ignore_not_found,
+        wait=wait,
+        timeout=_seconds(timeout, "--timeout"),
+        dry_run=dry_run,
+    )
+    raise typer.Exit(command.delete(_access(kubeconfig, context, namespace), words or [], options))
+
+
+def _access(kubeconfig: Path | None, context: str, namespace: str) -> Access:
+    from trimtab.cli.access import Access
+
+    return Access(kubeconfig, context, namespace)
+
+
+def _seconds(text: str, option: str) -> float:
+    from trimtab.model.duration import Duration
+
+    try:
+        return float(text) if text.isdecimal() else Duration(text).seconds
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is no duration such as 30s or 2m', param_hint=option) from None

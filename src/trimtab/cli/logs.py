@@ -1,5 +1,6 @@
-"""Logs: one line an event, for people on a terminal and as JSON for machines. Tracebacks never show local variables: those hold
-request bodies, and so secrets."""
+"""Logs: one line an event, for people on a terminal and as JSON for machines. Tracebacks never show local variables:
+those hold request bodies, and so secrets.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import structlog
 
 def configure(*, json: bool | None = None, level: int = logging.INFO) -> None:
     """Log to standard error. By default JSON unless it is a terminal."""
-    as_json = not sys.stderr.isatty() if json is None else json
+    chosen = _preferred if json is None else json
+    as_json = not sys.stderr.isatty() if chosen is None else chosen
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -28,3 +30,12 @@ def configure(*, json: bool | None = None, level: int = logging.INFO) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def prefer(json: bool | None) -> None:
+    """What `configure` does when it is not told: JSON, text, or whichever suits standard error."""
+    global _preferred
+    _preferred = json
+
+
+_preferred: bool | None = None
