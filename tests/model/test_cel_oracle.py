@@ -7,7 +7,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from trimtab.model import cel
@@ -132,7 +132,7 @@ def _ours(source):
     try:
         program = cel.compile(source, OURS, result=None)
     except InstantiationError:
-        return FAILED
+        reject()  # cel-go refuses constants that fail even where they would not be reached
     try:
         return program.evaluate(DATA, cel.Budget())
     except cel.EvaluationError:

@@ -15,9 +15,9 @@ from typing import Any
 
 from trimtab.model.cel import folds, lists, stdlib, strings
 from trimtab.model.cel import types as t
-from trimtab.model.cel.binding import Bounded
+from trimtab.model.cel.binding import Bounded, ListType, MapType, SchemaObject
 from trimtab.model.cel.cost import NEW_LIST, NEW_MAP
-from trimtab.model.cel.errors import CostExceeded, EvaluationError, InstantiationError, no_such_overload
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, InstantiationError, NoSuchOverload, no_such_overload
 from trimtab.model.cel.folds import Code, Frame
 from trimtab.model.cel.prices import PRICES, Price, compared
 from trimtab.model.cel.syntax import (
@@ -32,7 +32,7 @@ from trimtab.model.cel.syntax import (
     Node,
     Select,
 )
-from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, NONE, Function, Optional, equals
+from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, LISTS, MAPS, NONE, Function, Optional, equals, type_name
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
@@ -259,9 +259,13 @@ class Compiler:
         name = node.function
         if name in ("or", "orValue"):
             return _or(args[0], args[1], name == "orValue")
+        function = _function(name, node.target is not None)
         if name == "sum":
-            return _call(functools.partial(lists.total, kind=node.overloads[0].split("_")[1]), args, PRICES["sum"])
-        return _call(_function(name, node.target is not None), args, PRICES.get(name))
+            function = functools.partial(lists.total, kind=node.overloads[0].split("_")[1])
+        dynamic = any(operand.type.kind in (t.DYN_KIND, t.NULL_KIND) for operand in node.operands)
+        if dynamic and name[0].isalpha() and name not in _UNNAMED:
+            function = _named(name, function)
+        return _call(function, args, PRICES.get(name))
 
     def _index(self, node: Call) -> Code:
         container, key = self.compile(node.args[0]), self._rootless(node.args[1])
@@ -298,6 +302,8 @@ class Compiler:
         if len(node.overloads) != 1 or len(args) != 2 or any(_nullable(operand) for operand in node.operands):
             return None
         name, overload, (left, right) = node.function, node.overloads[0], args
+        if name == "_==_" and isinstance(node.args[0].type, ListType | MapType | SchemaObject):
+            return _same_shape(left, right, MAPS if node.args[0].type.kind != t.LIST else LISTS)
         if name in ("_==_", "_!=_"):
             return _equality(left, right, name == "_==_", _static(node.args), _constant(node.args[1]))
         if overload == "in_list":
@@ -420,6 +426,19 @@ def _presence(source: Code, fields: list[t.Field], last: t.Field) -> Code:
     return has
 
 
+def _named(name: str, function: Function) -> Function:
+    """The function, which says its name and its arguments' types when it has no overload for them."""
+
+    def named(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except NoSuchOverload:
+            shown = "" if name == "size" else f"({', '.join(type_name(value) for value in values)})"
+            raise NoSuchOverload(f"no such overload: {name}{shown}") from None
+
+    return named
+
+
 def _call(function: Function, args: list[Code], price: Price | None) -> Code:
     if price is not None:
         codes = tuple(args)
@@ -487,6 +506,19 @@ def _equality(left: Code, right: Code, wanted: bool, static: str, constant: Any)
         a, b = left(frame), right(frame)
         frame[0] -= compared(a, b)
         return equals(a, b) is wanted
+
+    return same
+
+
+def _same_shape(left: Code, right: Code, shapes: tuple[type, ...]) -> Code:
+    """Equality with a list, map or object of the schema: a dynamic value of another shape has no overload."""
+
+    def same(frame: Frame) -> bool:
+        a, b = left(frame), right(frame)
+        frame[0] -= compared(a, b)
+        if a is not None and b is not None and not isinstance(b, shapes):
+            raise no_such_overload()
+        return equals(a, b)
 
     return same
 
@@ -583,6 +615,9 @@ def _constant_map(node: MapNode) -> Any:
     return made
 
 
+_UNNAMED = frozenset(
+    {"contains", "startsWith", "endsWith", "matches", "find", "findAll"}
+)  # cel-go gives no name in their errors
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
 _PATTERNS = frozenset({"matches", "find", "findAll"})
 
@@ -591,7 +626,7 @@ def _or(left: Code, right: Code, unwrap: bool) -> Code:
     def choose(frame: Frame) -> Any:
         value = left(frame)
         if type(value) is not Optional:
-            raise no_such_overload()
+            return value
         if value.present:
             return value.value if unwrap else value
         return right(frame)

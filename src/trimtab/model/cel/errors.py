@@ -50,8 +50,12 @@ class CostExceeded(Exception):  # noqa: N818 - it is a limit, not an error of th
         super().__init__(message)
 
 
-def no_such_overload() -> EvaluationError:
-    return EvaluationError("no such overload")
+class NoSuchOverload(EvaluationError):  # noqa: N818 - the name that cel-go gives it
+    """A function that has no meaning for the values it was given, which only dynamic types let happen."""
+
+
+def no_such_overload() -> NoSuchOverload:
+    return NoSuchOverload("no such overload")
 
 
 def _report(source: str, issues: list[Issue]) -> str:

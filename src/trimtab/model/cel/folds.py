@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from trimtab.model.cel.cost import NEW_LIST
-from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
-from trimtab.model.cel.values import LISTS, MAPS, NONE, Optional
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload, no_such_overload
+from trimtab.model.cel.values import LISTS, MAPS, NONE, Duration, Optional, Timestamp, Uint, type_name
 
 Frame = list[Any]
 Code = Callable[[Frame], Any]
@@ -17,7 +17,15 @@ _END: Any = object()
 def _items(value: Any) -> Any:
     if isinstance(value, (*LISTS, *MAPS)):
         return value
-    raise no_such_overload()
+    kind = _GO_TYPES.get(type(value), "ref.Val")
+    raise EvaluationError(f"got '{kind}', expected iterable type")
+
+
+_GO_TYPES = {
+    bool: "types.Bool", int: "types.Int", Uint: "types.Uint", float: "types.Double", str: "types.String",
+    bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
+    Optional: "*types.Optional",
+}  # fmt: skip
 
 
 def quantifier(source: Code, place: int, body: Code, decisive: bool, step: int) -> Code:
@@ -101,7 +109,7 @@ def optional_map(source: Code, place: int, body: Code, wrap: bool) -> Code:
         before = frame[0]
         value = source(frame)
         if type(value) is not Optional:
-            raise no_such_overload()
+            raise NoSuchOverload(f"no such overload: hasValue({type_name(value)})")
         if not value.present:
             frame[0] -= 2
             return NONE

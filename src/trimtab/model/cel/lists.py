@@ -31,6 +31,8 @@ def total(items: Any, kind: str = "int") -> Any:
     """The sum; an empty list has the zero of its type."""
     result: Any = None
     for item in _listed(items):
+        if type(item) not in (int, Uint, float, Duration):
+            raise no_such_overload()
         result = item if result is None else add(result, item)
     return _ZERO.get(kind, 0) if result is None else result
 

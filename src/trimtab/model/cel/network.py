@@ -8,7 +8,7 @@ import urllib.parse
 from typing import Any
 
 from trimtab.model.cel.errors import EvaluationError, no_such_overload
-from trimtab.model.cel.strings import texts
+from trimtab.model.cel.strings import quote, texts
 from trimtab.model.cel.values import Function, Opaque
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -91,12 +91,12 @@ def parse_ip(text: Any) -> Ip:
             leading = any(len(field) > 1 and field[0] == "0" for field in text.split("."))
             reason = "IPv4 field has octet with leading zero" if leading else "IPv4 field has value >255"
         raise EvaluationError(
-            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {reason}'
+            f"IP Address {quote(text)} parse error during conversion from string: ParseAddr({quote(text)}): {reason}"
         ) from None
     if "%" in text:
-        raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
+        raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
     if address.version == 6 and address.ipv4_mapped is not None:
-        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return Ip(address)
 
 
@@ -110,9 +110,9 @@ def parse_cidr(text: Any) -> Cidr:
             raise ValueError
     except ValueError:
         reason = "no '/'" if not slash else "unable to parse IP"
-        raise EvaluationError(f'{prefix}{prefix}netip.ParsePrefix("{text}"): {reason}') from None
+        raise EvaluationError(f"{prefix}{prefix}netip.ParsePrefix({quote(text)}): {reason}") from None
     if address.version == 6 and address.ipv4_mapped is not None:
-        raise EvaluationError(f'{prefix}IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f"{prefix}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return Cidr(address, int(bits))
 
 
@@ -122,7 +122,7 @@ def parse_url(text: Any) -> Url:
     try:
         return _url(text)
     except ValueError as error:
-        raise EvaluationError(f'URL parse error during conversion from string: parse "{text}": {error}') from None
+        raise EvaluationError(f"URL parse error during conversion from string: parse {quote(text)}: {error}") from None
 
 
 def _url(text: str) -> Url:

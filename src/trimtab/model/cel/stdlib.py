@@ -9,7 +9,7 @@ from typing import Any
 
 from trimtab.model.cel import times
 from trimtab.model.cel.declarations import type_names
-from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload, no_such_overload
 from trimtab.model.cel.types import STRUCT, Type
 from trimtab.model.cel.values import (
     ABSENT,
@@ -43,12 +43,18 @@ def bounded(length: int) -> None:
         raise CostExceeded
 
 
+def without(a: Any, name: str, kinds: tuple[type, ...]) -> NoSuchOverload:
+    """Why an operator has no value: its left side has no such operator at all, or not with this right side."""
+    silent = (*kinds, str, Duration, Timestamp)  # these are receivers in cel-go, which answer without a name
+    return no_such_overload() if type(a) in silent else NoSuchOverload(f"no such overload: {name}")
+
+
 def negate(a: Any) -> Any:
     if type(a) is int:
         return checked(-a)
     if type(a) is float:
         return -a
-    raise no_such_overload()
+    raise without(a, "-_", (int, float))
 
 
 def logical_not(a: Any) -> bool:
@@ -78,7 +84,7 @@ def add(a: Any, b: Any) -> Any:
         return [*a, *b]
     if {kind, other} == {Timestamp, Duration}:
         return times.in_range(Timestamp(a.ns + b.ns))
-    raise no_such_overload()
+    raise without(a, "_+_", (int, Uint, float, str, bytes, list, Duration, Timestamp))
 
 
 def subtract(a: Any, b: Any) -> Any:
@@ -94,26 +100,26 @@ def subtract(a: Any, b: Any) -> Any:
             return times.long_enough(a.ns - b.ns)
     if kind is Timestamp and other is Duration:
         return times.in_range(Timestamp(a.ns - b.ns))
-    raise no_such_overload()
+    raise without(a, "_-_", (int, Uint, float, Duration, Timestamp))
 
 
 def multiply(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is not type(b):
-        raise no_such_overload()
+        raise without(a, "_*_", (int, Uint, float))
     if kind is int:
         return checked(a * b)
     if kind is float:
         return a * b
     if kind is Uint:
         return unsigned(int(a) * int(b))
-    raise no_such_overload()
+    raise without(a, "_*_", (int, Uint, float))
 
 
 def divide(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is not type(b):
-        raise no_such_overload()
+        raise without(a, "_/_", (int, Uint, float))
     if kind is float:
         if b == 0:
             if a == 0 or a != a:
@@ -121,7 +127,7 @@ def divide(a: Any, b: Any) -> Any:
             return math.copysign(math.inf, a) * math.copysign(1, b)
         return a / b
     if kind is not int and kind is not Uint:
-        raise no_such_overload()
+        raise without(a, "_/_", (int, Uint, float))
     if b == 0:
         raise EvaluationError("division by zero")
     quotient = abs(int(a)) // abs(int(b))
@@ -133,7 +139,7 @@ def divide(a: Any, b: Any) -> Any:
 def modulo(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is not type(b) or (kind is not int and kind is not Uint):
-        raise no_such_overload()
+        raise without(a, "_%_", (int, Uint))
     if b == 0:
         raise EvaluationError("modulus by zero")
     rest = abs(int(a)) % abs(int(b))
@@ -142,6 +148,13 @@ def modulo(a: Any, b: Any) -> Any:
     if a == INT_MIN and b == -1:
         raise EvaluationError("integer overflow")
     return -rest if a < 0 else rest
+
+
+def compared(a: Any, b: Any, name: str) -> int:
+    try:
+        return ordered(a, b)
+    except NoSuchOverload:
+        raise without(a, name, (bool, int, Uint, float, str, bytes, Duration, Timestamp)) from None
 
 
 def index(container: Any, key: Any) -> Any:
@@ -157,7 +170,7 @@ def index(container: Any, key: Any) -> Any:
         raise EvaluationError(f"no such key: {key_shown(key)}")
     if type(container) is Optional:
         return optional_index(container, key)
-    raise no_such_overload()
+    raise EvaluationError(f"no such key: {key_shown(key)}")
 
 
 def optional_index(container: Any, key: Any) -> Optional:
@@ -182,6 +195,8 @@ def select(operand: Any, field: str) -> Any:
             return value
     elif type(operand) is Optional:
         return optional_select(operand, field)
+    elif isinstance(operand, LISTS):
+        raise EvaluationError("unsupported index type 'string' in list")
     raise EvaluationError(f"no such key: {field}")
 
 
@@ -420,8 +435,8 @@ def _part(name: str) -> Function:
 FUNCTIONS: dict[str, Function] = {
     "!_": logical_not, "-_": negate, "_+_": add, "_-_": subtract, "_*_": multiply, "_/_": divide, "_%_": modulo,
     "_==_": equals, "_!=_": lambda a, b: not equals(a, b),
-    "_<_": lambda a, b: ordered(a, b) < 0, "_<=_": lambda a, b: ordered(a, b) <= 0,
-    "_>_": lambda a, b: ordered(a, b) > 0, "_>=_": lambda a, b: ordered(a, b) >= 0,
+    "_<_": lambda a, b: compared(a, b, "_<_") < 0, "_<=_": lambda a, b: compared(a, b, "_<=_") <= 0,
+    "_>_": lambda a, b: compared(a, b, "_>_") > 0, "_>=_": lambda a, b: compared(a, b, "_>=_") >= 0,
     "_[_]": index, "_[?_]": optional_index, "@in": contained, "size": measured, "type": type_value,
     "bool": to_bool, "bytes": to_bytes, "double": to_double, "int": to_int, "uint": to_uint, "string": to_string,
     "timestamp": to_timestamp, "duration": to_duration, "dyn": lambda a: a,
