@@ -22,7 +22,7 @@ from trimtab.server.auth.identity import MASTERS, Authenticator, User
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 from trimtab.server.auth.tokens import TokenKey
 from trimtab.server.discovery import Discovery
-from trimtab.server.http import Answer, Request, Response, error_response
+from trimtab.server.http import Answer, Request, Response, Stream, error_response
 from trimtab.server.lifecycle.definitions import Definitions
 from trimtab.server.lifecycle.expiry import Expiry
 from trimtab.server.lifecycle.garbage import Garbage
@@ -83,6 +83,7 @@ class Server:
         self.expiry_task = Expiry(self)
         self.event_ttl = event_ttl
         self.ready = False
+        self._second, self._timestamp = 0, ""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._register_builtin()
 
@@ -191,7 +192,8 @@ class Server:
         if verb == "watch":
             return await watches.watch(self, request, served, target, form)
         if verb == "list":
-            return present(await reads.list_(self, request, served, target, form), form)
+            listed = await reads.list_(self, request, served, target, form)
+            return listed if isinstance(listed, Stream) else present(listed, form)
         if verb == "get":
             response = await reads.get(self, request, served, target, form)
         elif verb == "create":
@@ -227,6 +229,14 @@ class Server:
         revision = orjson.loads(response.body)["metadata"].get("resourceVersion", "")
         made = tables.table(served, [response.body], {"resourceVersion": revision}, include, form.version, self.clock)
         return Response(code=response.code, body=made)
+
+    def timestamp(self) -> str:
+        """Now, as metadata has it. Made once a second."""
+        now = self.clock.now()
+        second = int(now.timestamp())
+        if second != self._second:
+            self._second, self._timestamp = second, format_time(now)
+        return self._timestamp
 
     def verbs(self, served: Served) -> tuple[str, ...]:
         return served.strategy.verbs
@@ -301,7 +311,7 @@ class Server:
             api_version=served.kind.api_version,
             schema=served.kind.schema,
             subresource=subresource,
-            now=format_time(self.clock.now()),
+            now=self.timestamp(),
             reset={},
         )
         new["metadata"].pop("managedFields", None)

@@ -34,6 +34,11 @@ class Form(msgspec.Struct, frozen=True):
     list_: bool = False  # PartialObjectMetadataList was asked for
     discovery: str = ""  # "v2" or "v2beta1": the aggregated discovery document was asked for
 
+    @property
+    def plain(self) -> bool:
+        """The objects as JSON, as they are stored."""
+        return self.as_ is As.OBJECT and not self.yaml and not self.pretty
+
 
 def form(accept: str, user_agent: str, pretty: str | None) -> Form:
     """Raises 406 when nothing that is asked for can be served."""

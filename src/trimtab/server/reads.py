@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
 
 from trimtab.model.errors import StatusError, bad_request, expired, not_found
+from trimtab.model.selectors import FieldSelector
 from trimtab.server import tables
-from trimtab.server.http import Request, Response
+from trimtab.server.http import Request, Response, Stream
 from trimtab.server.negotiate import As, Form
 from trimtab.server.options import ListOptions, list_options, revision_of
 from trimtab.server.registry import Served
@@ -22,6 +24,7 @@ from trimtab.store.contract import Gone, Key, Page, Query, Revision
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
+CHUNK = 500
 NEWEST = -1  # in a continue token: go on with the newest state, since the old one is gone
 PATIENCE = 3.0  # seconds that a read waits for a revision that is not there yet
 
@@ -42,8 +45,10 @@ async def get(server: Server, request: Request, served: Served, target: Target, 
     return Response(body=served.rendered(entry))
 
 
-async def list_(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response:
+async def list_(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response | Stream:
     options = list_options(request.query)
+    if form.plain and options.limit <= 0 and not options.continue_token:
+        return await _whole_list(served, target, options)
     page = await fetch(served, target, options)
     values = [served.item(entry) for entry in page.entries]
     meta = list_meta(served, page, padded=form.as_ is not As.TABLE)
@@ -62,6 +67,33 @@ async def list_(server: Server, request: Request, served: Served, target: Target
     return Response(body=list_body(kind, api_version, meta, values))
 
 
+async def _whole_list(served: Served, target: Target, options: ListOptions) -> Response | Stream:
+    """Everything, in one piece when it is little, else streamed in chunks: neither memory nor the loop is held long."""
+    page = await fetch(served, target, options, CHUNK)
+    kind, api_version = served.kind.list_kind, served.kind.api_version
+    if page.after is None:
+        values = [served.item(entry) for entry in page.entries]
+        return Response(body=list_body(kind, api_version, list_meta(served, page), values))
+    return Stream(frames=_chunks(served, target, options, page))
+
+
+async def _chunks(served: Served, target: Target, options: ListOptions, page: Page) -> AsyncIterator[bytes]:
+    """The same list, page by page of one revision."""
+    whole = Page(revision=page.revision, entries=[])
+    lead = list_body(served.kind.list_kind, served.kind.api_version, list_meta(served, whole), []).removesuffix(b"]}\n")
+    while True:
+        values = [served.item(entry) for entry in page.entries]
+        if values:
+            values[0] = lead + values[0]
+            lead = b","
+            yield b",".join(values)
+        if page.after is None:
+            yield b"]}\n"
+            return
+        query = _query(served, target, options, limit=CHUNK, after=page.after, revision=page.revision, counted=False)
+        page = await served.backend.list(query)
+
+
 def list_meta(served: Served, page: Page, *, padded: bool = True) -> dict[str, Any]:
     """`padded`: lists of custom resources have an empty continue where others have none."""
     meta: dict[str, Any] = {"resourceVersion": str(page.revision)}
@@ -76,11 +108,15 @@ def list_meta(served: Served, page: Page, *, padded: bool = True) -> dict[str, A
 
 def list_body(kind: str, api_version: str, meta: dict[str, Any], values: list[bytes]) -> bytes:
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":'.encode() + orjson.dumps(meta)
-    return b"".join((head, b',"items":[', b",".join(values), b"]}\n"))
+    if not values:
+        return head + b',"items":[]}\n'
+    values[0] = head + b',"items":[' + values[0]
+    values[-1] += b"]}\n"
+    return b",".join(values)  # one copy, whatever the size
 
 
-async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
-    """The page that the options ask for, by the rules of resourceVersion and continue."""
+async def fetch(served: Served, target: Target, options: ListOptions, chunk: int | None = None) -> Page:
+    """The page that the options ask for, by the rules of resourceVersion and continue. `chunk` cuts it short."""
     check_selectable(served, options)
     revision: Revision | None = None
     after: Key | None = None
@@ -98,22 +134,37 @@ async def fetch(served: Served, target: Target, options: ListOptions) -> Page:
         await _reach(served, wanted)
         if options.match == "Exact" or (limit and not options.match):
             revision = wanted
-    query = Query(
-        resource=served.strategy.storage,
-        namespace=target.namespace or None,
-        name=target.name or None,
-        labels=options.labels,
-        fields=options.fields,
-        limit=limit,
-        after=after,
-        revision=revision,
-    )
+    counted = chunk is None
+    query = _query(served, target, options, limit=limit or chunk, after=after, revision=revision, counted=counted)
     try:
         return await served.backend.list(query)
     except Gone:
         if after is not None:
             raise _expired_token(after) from None
         raise expired("The resourceVersion for the provided list is too old.") from None
+
+
+def _query(
+    served: Served,
+    target: Target,
+    options: ListOptions,
+    *,
+    limit: int | None,
+    after: Key | None,
+    revision: Revision | None,
+    counted: bool,
+) -> Query:
+    return Query(
+        resource=served.strategy.storage,
+        namespace=target.namespace or None,
+        name=target.name or None,
+        labels=options.labels,
+        fields=stored_fields(served, options),
+        limit=limit,
+        after=after,
+        revision=revision,
+        counted=counted,
+    )
 
 
 def check_selectable(served: Served, options: ListOptions) -> None:
@@ -127,6 +178,17 @@ def check_selectable(served: Served, options: ListOptions) -> None:
             known = 'only "metadata.name", "metadata.namespace"'
             raise bad_request(f'"{requirement.field}" is not a known field selector: {known}')
         raise bad_request(f"field label not supported: {requirement.field}")
+
+
+def stored_fields(served: Served, options: ListOptions) -> FieldSelector | None:
+    """The field selector in the names under which fields are stored."""
+    selectable = served.strategy.selectable
+    if options.fields is None or all(stored == asked for asked, stored in selectable.items()):
+        return options.fields
+    renamed = [
+        wanted._replace(field=selectable.get(wanted.field, wanted.field)) for wanted in options.fields.requirements
+    ]
+    return FieldSelector(tuple(renamed))
 
 
 async def _reach(served: Served, wanted: Revision) -> None:

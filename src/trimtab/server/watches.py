@@ -49,6 +49,7 @@ class _View:
         self.options = options
         self.form = form
         self.include = include
+        self.fields = reads.stored_fields(served, options)
         self.headed = False  # the first Table carries the column definitions
 
     async def frames(self, target: Target) -> AsyncIterator[bytes]:
@@ -109,7 +110,7 @@ class _View:
         return self._frame("DELETED", self._at(change.before, change.revision))
 
     def _matches(self, entry: Entry) -> bool:
-        labels, fields = self.options.labels, self.options.fields
+        labels, fields = self.options.labels, self.fields
         return (labels is None or labels.matches(entry.labels)) and (fields is None or fields.matches(entry.fields))
 
     def _at(self, entry: Entry, revision: Revision) -> bytes:

@@ -31,6 +31,7 @@ log = structlog.get_logger()
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 100
 MAX_QUEUED = 32
+LARGE = 64 * 1024
 SWEEP = 5.0
 HEADER_PATIENCE = 20.0  # seconds for a request to be whole once it began
 IDLE_PATIENCE = 120.0
@@ -293,9 +294,13 @@ class Connection(asyncio.Protocol):
         if not incoming.keep_alive:
             head.append(b"connection: close\r\n")
         head.append(b"\r\n")
-        if incoming.method != "HEAD" and answer.code != 304:
+        silent = incoming.method == "HEAD" or answer.code == 304
+        if len(answer.body) < LARGE and not silent:
             head.append(answer.body)
+            silent = True
         self._transport.write(b"".join(head))
+        if not silent:
+            self._transport.write(answer.body)  # not worth a copy
         if self._drained is not None:
             await self._drain()
 

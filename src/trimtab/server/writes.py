@@ -7,8 +7,8 @@ keeps its revision. A patch without a resourceVersion is tried again when someon
 
 from __future__ import annotations
 
+import os
 import secrets
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ import msgspec
 import orjson
 
 from trimtab.model import metadata as object_meta
-from trimtab.model.clock import format_time
 from trimtab.model.errors import (
     Bare,
     FieldError,
@@ -74,7 +73,7 @@ class Intent(msgspec.Struct, kw_only=True):
 
     @property
     def now(self) -> str:
-        return format_time(self.server.clock.now())
+        return self.server.timestamp()
 
 
 async def create(server: Server, request: Request, served: Served, target: Target) -> Response:
@@ -277,7 +276,7 @@ async def _create(intent: Intent, new: Document, errors: list[FieldError], *, ap
     metadata = new["metadata"]
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         metadata.pop(field, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = _uid()
     metadata["creationTimestamp"] = intent.now
     metadata.pop("generation", None)
     if served.strategy.has_generation:
@@ -434,6 +433,15 @@ def _check_uid(served: Served, new: Document, entry: Entry, old: Document) -> No
     if given and given != uid:
         why = f"Precondition failed: UID in precondition: {given}, UID in object meta: {uid}"
         raise _conflict(served, entry.key.name, why)
+
+
+def _uid() -> str:
+    """A random UUID (RFC 4122 §4.4)."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _copy(document: Document) -> Document:

@@ -114,6 +114,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     after: Key | None = None  # go on after this key
     revision: Revision | None = None  # the state at this revision; None: the newest
+    counted: bool = True  # whether the page says how many are left
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from trimtab.store.contract import Unusable
 from trimtab.store.rows import APPLICATION_ID, LADDER
 
 MEBIBYTE = 1024 * 1024
+PAGE = 8192  # a row of 2 KiB in pages of 4 KiB wastes half of them
 
 
 class Database:
@@ -63,6 +64,7 @@ class Database:
         connection.set_busy_timeout(2000)
         # Plans that do not depend on what is bound: otherwise SQLite prepares a join anew each time that it is run.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        connection.pragma("page_size", PAGE)  # for a new file; an old one keeps its own
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
         connection.pragma("journal_size_limit", 64 * MEBIBYTE)

@@ -15,13 +15,14 @@ def page(entries: Iterator[Entry], query: Query, revision: Revision, rest: Calla
     """
     labels, fields, limit = query.labels, query.fields, query.limit
     selective = labels is not None or fields is not None
+    counted = query.counted and not selective
     if not selective and not limit:
         return Page(revision=revision, entries=list(entries))
     kept: list[Entry] = []
     for entry in entries:
         if len(kept) == limit:
             last = kept[-1].key
-            return Page(revision=revision, entries=kept, after=last, remaining=None if selective else rest(last))
+            return Page(revision=revision, entries=kept, after=last, remaining=rest(last) if counted else None)
         if labels is not None and not labels.matches(entry.labels):
             continue
         if fields is not None and not fields.matches(entry.fields):
