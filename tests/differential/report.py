@@ -1,23 +1,26 @@
 """The differences of all scenarios as one document, the most damaging first.
 
-    python -m tests.differential.report [PATTERN]
+    python -m tests.differential.report [PATTERN] [--random COUNT [--seed NUMBER]]
 
 After an answer with another status code the rest of a scenario is not compared: it only follows.
 """
 
+import argparse
 import collections
 import re
-import sys
 import tempfile
 from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from trimtab.testing.cluster import RealCluster
 from trimtab.testing.embedded import TrimtabServer
 
 from .compare import Difference, Scenario, signature
-from .exchange import shown
+from .exchange import Request, shown
 from .prepare import prepared
 from .scenarios import SCENARIOS
+from .sequences import sequences
 
 CLASSES = {
     "another status code": re.compile(r"^status$"),
@@ -32,8 +35,14 @@ Found = list[tuple[Scenario, Difference]]
 
 
 def main() -> None:
-    pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    chosen = [scenario for scenario in SCENARIOS if pattern.search(scenario.name)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pattern", nargs="?", default="", help="only scenarios whose names match")
+    parser.add_argument("--random", type=int, help="so many random sequences instead of the scenarios")
+    parser.add_argument("--seed", type=int, default=1, help="which random sequences")
+    options = parser.parse_args()
+    chosen = [scenario for scenario in SCENARIOS if re.search(options.pattern, scenario.name)]
+    if options.random:
+        chosen = random_scenarios(options.random, options.seed)
     found: Found = []
     agreed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -46,6 +55,25 @@ def main() -> None:
                 agreed += not differences
                 found += [(scenario, each) for each in leading(differences)]
     print(document(found, agreed, len(chosen)))
+
+
+def random_scenarios(count: int, number: int) -> list[Scenario]:
+    chosen: list[Scenario] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(sequences())
+    def collect(requests: tuple[Request, ...]) -> None:
+        chosen.append(Scenario(f"random {len(chosen)}", requests))
+
+    collect()
+    return chosen
 
 
 def leading(differences: list[Difference]) -> list[Difference]:

@@ -263,7 +263,7 @@ def sequences(draw: st.DrawFn) -> tuple[Request, ...]:
     path = draw(_collections)
     first = _request("POST", path, draw(_bodies[path]), None, JSON)
     requests = [first, *draw(st.lists(_any, min_size=1, max_size=7))]
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 11)) == 0:
         watched = draw(st.sampled_from((SECRETS, LEASES, WIDGETS)))
         selector = draw(st.sampled_from(("", "&labelSelector=x", "&fieldSelector=metadata.name=a")))
         target = f"{watched}?watch=true&resourceVersion=$rv:0&timeoutSeconds=1{selector}"
