@@ -13,26 +13,26 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trimtab.model.cel import folds, lists, stdlib, strings
+from trimtab.model.cel import folds, lists, operators, stdlib
 from trimtab.model.cel import types as t
 from trimtab.model.cel.binding import Bounded, ListType, MapType, SchemaObject
+from trimtab.model.cel.constants import check_pattern, constant, function_of
 from trimtab.model.cel.cost import NEW_LIST, NEW_MAP
-from trimtab.model.cel.errors import CostExceeded, EvaluationError, InstantiationError, NoSuchOverload, no_such_overload
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload, no_such_overload
 from trimtab.model.cel.folds import Code, Frame
-from trimtab.model.cel.prices import PRICES, Price, compared
+from trimtab.model.cel.prices import PRICES, Price
 from trimtab.model.cel.syntax import (
     Call,
     Conditional,
     Fold,
     Ident,
     ListNode,
-    Literal,
     Logic,
     MapNode,
     Node,
     Select,
 )
-from trimtab.model.cel.values import ABSENT, INT_MAX, INT_MIN, LISTS, MAPS, NONE, Function, Optional, equals, type_name
+from trimtab.model.cel.values import ABSENT, LISTS, MAPS, NONE, Function, Optional, type_name
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge,
@@ -45,24 +45,6 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@functools.cache
-def _libraries() -> dict[str, Function]:
-    from trimtab.model.cel import authz, formats, network, quantity  # most expressions do without
-
-    return {**network.FUNCTIONS, **quantity.FUNCTIONS, **formats.FUNCTIONS, **authz.FUNCTIONS}
-
-
-def _function(name: str, member: bool) -> Function:
-    """What a function runs; one that is called on a value may also be called without."""
-    for table in (stdlib.FUNCTIONS, strings.FUNCTIONS, lists.FUNCTIONS):
-        found = table.get(f".{name}") if member else None
-        found = found or table.get(name)
-        if found is not None:
-            return found
-    libraries = _libraries()
-    return (libraries.get(f".{name}") if member else None) or libraries[name]
-
-
 class Compiler:
     """Compiles one expression. `width` is the length that its frame must have."""
 
@@ -71,7 +53,7 @@ class Compiler:
         self.width = len(variables) + 1
 
     def compile(self, node: Node) -> Code:
-        value = _constant(node)
+        value = constant(node)
         if value is ABSENT:
             return _COMPILERS[type(node)](self, node)
         return _fixed(value)
@@ -252,14 +234,14 @@ class Compiler:
             return self._index(node)
         args = [self.compile(arg) for arg in node.operands]
         if node.function in _PATTERNS:
-            _check_pattern(node.operands[1])
+            check_pattern(node.operands[1])
         fast = self._operator(node, args)
         if fast is not None:
             return fast
         name = node.function
         if name in ("or", "orValue"):
-            return _or(args[0], args[1], name == "orValue")
-        function = _function(name, node.target is not None)
+            return operators.either(args[0], args[1], name == "orValue")
+        function = function_of(name, node.target is not None)
         if name == "sum":
             function = functools.partial(lists.total, kind=node.overloads[0].split("_")[1])
         dynamic = any(operand.type.kind in (t.DYN_KIND, t.NULL_KIND) for operand in node.operands)
@@ -303,21 +285,21 @@ class Compiler:
             return None
         name, overload, (left, right) = node.function, node.overloads[0], args
         if name == "_==_" and isinstance(node.args[0].type, ListType | MapType | SchemaObject):
-            return _same_shape(left, right, MAPS if node.args[0].type.kind != t.LIST else LISTS)
+            return operators.same_shape(left, right, MAPS if node.args[0].type.kind != t.LIST else LISTS)
         if name in ("_==_", "_!=_"):
-            return _equality(left, right, name == "_==_", _static(node.args), _constant(node.args[1]))
+            return operators.equality(left, right, name == "_==_", _static(node.args), constant(node.args[1]))
         if overload == "in_list":
-            return _one_of(left, _constant(node.args[1]), _static([node.args[0]]))
+            return operators.one_of(left, constant(node.args[1]), _static([node.args[0]]))
         if any(operand.type.kind != t.SCALAR for operand in node.operands):
             return None
         if name in _COMPARED and overload.endswith("_int64"):
-            return _comparison(_COMPARED[name], left, right, _constant(node.args[1]))
+            return operators.comparison(_COMPARED[name], left, right, constant(node.args[1]))
         if name in _COMPARED and overload.endswith("_string"):
-            return _string_comparison(_COMPARED[name], left, right)
+            return operators.string_comparison(_COMPARED[name], left, right)
         if overload in _ARITHMETIC:
-            return _arithmetic(_ARITHMETIC[overload], left, right)
+            return operators.arithmetic(_ARITHMETIC[overload], left, right)
         if overload in _AFFIXES and _static(node.operands) == "string":
-            return _affix(_AFFIXES[overload], left, right)
+            return operators.affix(_AFFIXES[overload], left, right)
         return None
 
     def _fold(self, node: Fold) -> Code:
@@ -476,162 +458,10 @@ def _call(function: Function, args: list[Code], price: Price | None) -> Code:
     return call
 
 
-def _equality(left: Code, right: Code, wanted: bool, static: str, constant: Any) -> Code:
-    if static == "string" and constant is not ABSENT:
-        length = len(constant)
-
-        def same_constant(frame: Frame) -> bool:
-            value = left(frame)
-            frame[0] -= (min(len(value), length) + 9) // 10
-            return (value == constant) is wanted
-
-        return same_constant
-    if static == "string":
-
-        def same_text(frame: Frame) -> bool:
-            a, b = left(frame), right(frame)
-            frame[0] -= (min(len(a), len(b)) + 9) // 10
-            return (a == b) is wanted
-
-        return same_text
-    if static:
-
-        def same_scalar(frame: Frame) -> bool:
-            frame[0] -= 1
-            return (left(frame) == right(frame)) is wanted
-
-        return same_scalar
-
-    def same(frame: Frame) -> bool:
-        a, b = left(frame), right(frame)
-        frame[0] -= compared(a, b)
-        return equals(a, b) is wanted
-
-    return same
-
-
-def _same_shape(left: Code, right: Code, shapes: tuple[type, ...]) -> Code:
-    """Equality with a list, map or object of the schema: a dynamic value of another shape has no overload."""
-
-    def same(frame: Frame) -> bool:
-        a, b = left(frame), right(frame)
-        frame[0] -= compared(a, b)
-        if a is not None and b is not None and not isinstance(b, shapes):
-            raise no_such_overload()
-        return equals(a, b)
-
-    return same
-
-
-def _comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code, constant: Any) -> Code:
-    if constant is not ABSENT:
-
-        def limit(frame: Frame) -> bool:
-            frame[0] -= 1
-            return compare(left(frame), constant)
-
-        return limit
-
-    def comparison(frame: Frame) -> bool:
-        frame[0] -= 1
-        return compare(left(frame), right(frame))
-
-    return comparison
-
-
-def _affix(test: Callable[[str, str], bool], left: Code, right: Code) -> Code:
-    def affix(frame: Frame) -> bool:
-        text = left(frame)
-        frame[0] -= (len(text) + 9) // 10
-        return test(text, right(frame))
-
-    return affix
-
-
-def _string_comparison(compare: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:
-    def comparison(frame: Frame) -> bool:
-        a, b = left(frame), right(frame)
-        frame[0] -= compared(a, b)
-        return compare(a, b)
-
-    return comparison
-
-
-def _arithmetic(compute: Callable[[int, int], int], left: Code, right: Code) -> Code:
-    def arithmetic(frame: Frame) -> int:
-        frame[0] -= 1
-        value = compute(left(frame), right(frame))
-        if INT_MIN <= value <= INT_MAX:
-            return value
-        raise EvaluationError("integer overflow")
-
-    return arithmetic
-
-
-def _one_of(left: Code, items: Any, static: str) -> Code | None:
-    """Membership in a constant list of simple values, which costs nothing."""
-    if items is ABSENT or not all(isinstance(item, str | int | float) for item in items):
-        return None
-    if static in ("string", "int") and all(type(item) is type(items[0]) for item in items):
-        members = frozenset(items)
-        return lambda frame: left(frame) in members
-    return lambda frame: stdlib.contained(left(frame), items)
-
-
-def _check_pattern(node: Node) -> None:
-    if isinstance(node, Literal):
-        try:
-            strings.pattern(node.value)
-        except ValueError as error:
-            raise InstantiationError(str(error)) from None
-
-
-def _constant(node: Node) -> Any:
-    """The value of a node that is made of literals only, else ABSENT. Raises InstantiationError."""
-    if isinstance(node, Literal):
-        return node.value
-    if isinstance(node, ListNode) and not any(node.optional):
-        items = [_constant(item) for item in node.items]
-        return ABSENT if any(item is ABSENT for item in items) else items
-    if isinstance(node, MapNode) and not any(node.optional):
-        return _constant_map(node)
-    if isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS and len(node.args) == 1:
-        value = _constant(node.args[0])
-        if value is not ABSENT:
-            try:
-                return _function(node.function, member=False)(value)
-            except EvaluationError as error:
-                raise InstantiationError(str(error)) from None
-    return ABSENT
-
-
-def _constant_map(node: MapNode) -> Any:
-    made: dict[Any, Any] = {}
-    for key, value in node.entries:
-        name, item = _constant(key), _constant(value)
-        if name is ABSENT or item is ABSENT or not isinstance(name, str | int):
-            return ABSENT
-        made[name] = item
-    return made
-
-
 _UNNAMED = frozenset(
     {"contains", "startsWith", "endsWith", "matches", "find", "findAll"}
 )  # cel-go gives no name in their errors
-_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"})
 _PATTERNS = frozenset({"matches", "find", "findAll"})
-
-
-def _or(left: Code, right: Code, unwrap: bool) -> Code:
-    def choose(frame: Frame) -> Any:
-        value = left(frame)
-        if type(value) is not Optional:
-            return value
-        if value.present:
-            return value.value if unwrap else value
-        return right(frame)
-
-    return choose
 
 
 _COMPILERS: dict[type[Node], Callable[[Any, Any], Code]] = {
