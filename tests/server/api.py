@@ -74,17 +74,18 @@ class Api:
         answer = await self.server.handle(self._request("GET", url, None, "", headers))
         assert isinstance(answer, Stream), answer
         pending: list[bytes] = []
+        frames = answer.flow()
 
         async def next_event() -> Any:
             while not pending:
                 async with asyncio.timeout(10):
-                    pending.extend((await anext(answer.frames)).splitlines())
+                    pending.extend((await anext(frames)).splitlines())
             return orjson.loads(pending.pop(0))
 
         try:
             yield next_event
         finally:
-            await answer.frames.aclose()
+            await frames.aclose()
 
     async def until(self, url: str, condition: Callable[[Answer], bool]) -> Answer:
         """Ask again after each write to the store, until the condition holds."""

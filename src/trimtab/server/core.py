@@ -21,6 +21,7 @@ from trimtab.server.auth.bootstrap import reconciled
 from trimtab.server.auth.identity import MASTERS, Authenticator, User
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 from trimtab.server.auth.tokens import TokenKey
+from trimtab.server.broadcast import Broadcasts
 from trimtab.server.discovery import Discovery
 from trimtab.server.http import Answer, Request, Response, Stream, error_response
 from trimtab.server.lifecycle.definitions import Definitions
@@ -71,6 +72,7 @@ class Server:
         self.token_key = token_key
         self.issuer = issuer
         self.metrics = Metrics()
+        self.broadcasts = Broadcasts()
         self.registry = Registry()
         self.admission = Admission(self)
         self.discovery = Discovery(self.registry, address)

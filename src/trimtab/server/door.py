@@ -11,6 +11,7 @@ from trimtab.model.errors import StatusError, bad_request
 from trimtab.server.auth.identity import Authenticator, User
 from trimtab.server.auth.impersonation import impersonated
 from trimtab.server.auth.limits import InFlight, Limits
+from trimtab.server.broadcast import Handover
 from trimtab.server.core import Server
 from trimtab.server.http import Request, Response, Stream, error_response
 from trimtab.server.wire import Incoming
@@ -71,13 +72,13 @@ class Door:
         place = self._in_flight.acquire(user, True)
         frames = stream.frames
 
-        async def held() -> AsyncIterator[bytes]:
+        async def held() -> AsyncIterator[bytes | Handover]:
             with place:
                 try:
                     async for frame in frames:
                         yield frame
                 finally:
-                    await frames.aclose()  # type: ignore[attr-defined]
+                    await stream.close()
 
         return Stream(frames=held(), media=stream.media)
 

@@ -5,7 +5,7 @@ Nothing here knows a web server. `asgi.py` makes requests of connections; `local
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import orjson
 
 from trimtab.model.errors import StatusError
 from trimtab.server.auth.identity import User
+from trimtab.server.broadcast import Handover
 
 JSON = b"application/json"
 
@@ -46,10 +47,28 @@ class Response(msgspec.Struct, kw_only=True):
 
 
 class Stream(msgspec.Struct, kw_only=True):
-    """An answer that goes on: a watch. The reader may leave at any time; `frames` is then closed."""
+    """An answer that goes on: a watch, or a large list. The reader may leave at any time; `frames` is then closed.
 
-    frames: AsyncIterator[bytes]
+    A watch that has caught up may end with a Handover: then its events come from a broadcast. `flow` hides that.
+    """
+
+    frames: AsyncIterator[bytes | Handover]
     media: bytes = JSON
+
+    async def flow(self) -> AsyncGenerator[bytes, None]:
+        """The same as bytes only."""
+        try:
+            async for frame in self.frames:
+                if isinstance(frame, bytes):
+                    yield frame
+                else:
+                    async for piece in frame.follow():
+                        yield piece
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        await self.frames.aclose()  # type: ignore[attr-defined]
 
 
 Answer = Response | Stream

@@ -28,8 +28,7 @@ class LocalTransport:
     async def call(self, call: Call) -> Reply:
         answer = await self._server.handle(self._request(call))
         if isinstance(answer, Stream):
-            await answer.frames.aclose()  # type: ignore[attr-defined]
-            raise ValueError(f"{call.method} {call.path} is a watch: it wants `stream`")
+            return Reply(code=200, body=b"".join([frame async for frame in answer.flow()]))
         return _good(answer)
 
     async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
@@ -38,10 +37,11 @@ class LocalTransport:
             for line in _good(answer).body.splitlines():
                 yield line
             return
+        frames = answer.flow()
         try:
             while True:
                 async with asyncio.timeout(inactivity):
-                    frame = await anext(answer.frames, None)
+                    frame = await anext(frames, None)
                 if frame is None:
                     return
                 for line in frame.splitlines():
@@ -49,7 +49,7 @@ class LocalTransport:
         except TimeoutError:
             raise Silent(f"the server was silent for {inactivity:g} s") from None
         finally:
-            await answer.frames.aclose()  # type: ignore[attr-defined]
+            await frames.aclose()
 
     async def close(self) -> None:
         pass

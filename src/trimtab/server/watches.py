@@ -16,6 +16,7 @@ import orjson
 
 from trimtab.model.errors import StatusError, expired
 from trimtab.server import reads, tables
+from trimtab.server.broadcast import Handover
 from trimtab.server.http import Request, Stream
 from trimtab.server.negotiate import As, Form
 from trimtab.server.options import ListOptions, list_options, revision_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT = 60.0
 LONG = 5.0  # a watch of this many seconds ends with a bookmark
+_HEADS = {kind: b'{"type":"%s","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED")}
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -52,35 +54,49 @@ class _View:
         self.fields = reads.stored_fields(served, options)
         self.headed = False  # the first Table carries the column definitions
 
-    async def frames(self, target: Target) -> AsyncIterator[bytes]:
-        """All events of the watch, framed, until its time is over."""
+    async def frames(self, target: Target) -> AsyncIterator[bytes | Handover]:
+        """All events of the watch, framed, until its time is over; or, once it has caught up, a Handover."""
         timeout = self.options.timeout or random.uniform(1800, 3600)  # noqa: S311 - spreads reconnections
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
+        deadline = asyncio.get_running_loop().time() + timeout
         try:
             since, initial = await self._start(target)
             if initial:
                 yield initial
-            query = Query(
-                resource=self.served.strategy.storage, namespace=target.namespace or None, name=target.name or None
-            )
-            batches = self.served.backend.watch(query, since, heartbeat=HEARTBEAT)
+            if (handover := self._handover(target, since, deadline, timeout)) is not None:
+                yield handover
+                return
+            batches = self.served.backend.watch(_query(self.served, target), since, heartbeat=HEARTBEAT)
             try:
                 while (batch := await _next(batches, deadline)) is not None:
-                    framed = b"".join([frame for change in batch.changes if (frame := self._event(change))])
+                    framed = b"".join([frame for change in batch.changes if (frame := self.event(change))])
+                    if not batch.changes:
+                        framed = self.idle(batch.revision)
                     if framed:
                         yield framed
-                    elif not batch.changes and self.options.bookmarks:
-                        yield self._bookmark(batch.revision)
                     since = batch.revision
-                if self.options.bookmarks and timeout >= LONG:
-                    yield self._bookmark(since)
+                    if (handover := self._handover(target, since, deadline, timeout)) is not None:
+                        yield handover
+                        return
+                if timeout >= LONG and (last := self.idle(since)):
+                    yield last
             finally:
                 await batches.aclose()
-        except Gone as gone:
-            yield _error(expired(f"too old resource version: {gone.revision} ({gone.oldest})"))
-        except StatusError as error:
-            yield _error(error)
+        except (Gone, StatusError) as error:
+            yield self.failure(error)
+
+    def _handover(self, target: Target, since: Revision, deadline: float, timeout: float) -> Handover | None:
+        """None while the broadcast is ahead, and for Tables, whose first event is unlike the others."""
+        if self.form.as_ is As.TABLE:
+            return None
+        broadcasts, options = self.server.broadcasts, self.options
+        selection = (str(options.labels), str(options.fields), options.bookmarks, self.form)
+        key = (self.served.kind.resource, self.served.kind.version, target.namespace, target.name, *selection)
+        query = _query(self.served, target)
+        running = broadcasts.get(key) or broadcasts.start(key, self.served.backend, query, self, HEARTBEAT)
+        if since < running.revision:
+            return None
+        farewell = (lambda: self.idle(running.revision)) if timeout >= LONG else bytes
+        return Handover(running, since, deadline, farewell)
 
     async def _start(self, target: Target) -> tuple[Revision, bytes]:
         """Where the stream begins, and the events that come before it."""
@@ -97,7 +113,19 @@ class _View:
             frames.append(self._bookmark(page.revision, {INITIAL_END: "true"}))
         return page.revision, b"".join(frames)
 
-    def _event(self, change: Change) -> bytes | None:
+    def idle(self, revision: Revision) -> bytes:
+        """What a watcher is told when nothing happens."""
+        return self._bookmark(revision) if self.options.bookmarks else b""
+
+    def failure(self, error: StatusError | Gone) -> bytes:
+        if isinstance(error, Gone):
+            error = expired(f"too old resource version: {error.revision} ({error.oldest})")
+        return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())
+
+    def event(self, change: Change) -> bytes | None:
+        """A change as this watcher sees it; None when it does not."""
+        kind = self.served.kind
+        self.served = self.server.registry.find(kind.group, kind.version, kind.plural) or self.served
         now = change.op is Op.PUT and self._matches(change.entry)
         before = change.before is not None and self._matches(change.before)
         if now:
@@ -123,7 +151,7 @@ class _View:
             value = tables.metadata_only(value, self.form.version)
         elif self.form.as_ is As.TABLE:
             value = self._table([value], {"resourceVersion": orjson.loads(value)["metadata"]["resourceVersion"]})
-        return b'{"type":"%s","object":%s}\n' % (kind.encode(), value.strip())
+        return _HEADS[kind] + value.rstrip() + b"}\n"
 
     def _table(self, values: list[bytes], meta: dict[str, Any]) -> bytes:
         headed, self.headed = not self.headed, True
@@ -157,5 +185,5 @@ async def _next(batches: Watch, deadline: float) -> Batch | None:
         return None
 
 
-def _error(error: StatusError) -> bytes:
-    return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())
+def _query(served: Served, target: Target) -> Query:
+    return Query(resource=served.strategy.storage, namespace=target.namespace or None, name=target.name or None)

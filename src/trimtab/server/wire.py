@@ -13,7 +13,6 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Protocol
@@ -24,6 +23,7 @@ import msgspec
 import structlog
 
 from trimtab.server.body import MAX_BODY
+from trimtab.server.broadcast import Handover
 from trimtab.server.http import Response, Stream
 
 log = structlog.get_logger()
@@ -31,6 +31,7 @@ log = structlog.get_logger()
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 100
 MAX_QUEUED = 32
+MAX_UNREAD = 16 * 1024 * 1024  # what a watcher may leave unread
 LARGE = 64 * 1024
 SWEEP = 5.0
 HEADER_PATIENCE = 20.0  # seconds for a request to be whole once it began
@@ -69,6 +70,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self.date = b""
+        self._framed = self._chunk = b""
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext) -> int:
         """Listen with TLS; returns the port."""
@@ -118,6 +120,12 @@ class Listener:
                 if connection.overdue(now):
                     connection.abort()
 
+    def chunk(self, framed: bytes) -> bytes:
+        """A broadcast hands the same bytes to all: they are framed once."""
+        if framed is not self._framed:
+            self._framed, self._chunk = framed, _chunk(framed)
+        return self._chunk
+
     def add(self, connection: Connection) -> None:
         self._connections.add(connection)
 
@@ -136,6 +144,7 @@ class Connection(asyncio.Protocol):
         self._queue: deque[Incoming] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._stalled = 0.0  # since when the peer does not read
         self._paused = False
         self._answering = False
         self._began = 0.0  # when the request that is coming in began; 0 between requests
@@ -165,6 +174,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
+        self._stalled = self._loop.time()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
@@ -250,6 +260,8 @@ class Connection(asyncio.Protocol):
     def overdue(self, now: float) -> bool:
         if self._began and now - self._began > HEADER_PATIENCE:
             return True
+        if self._drained is not None and now - self._stalled > WRITE_PATIENCE:
+            return True
         return not self._answering and not self._queue and now - self._quiet_since > IDLE_PATIENCE
 
     def abort(self) -> None:
@@ -307,15 +319,42 @@ class Connection(asyncio.Protocol):
     async def _stream(self, answer: Stream, incoming: Incoming) -> None:
         head = b"HTTP/1.1 200 OK\r\n%bcontent-type: %b\r\ncache-control: no-cache, private\r\ntransfer-encoding: chunked\r\n\r\n"
         self._transport.write(head % (self._listener.date, answer.media))
-        frames = answer.frames
         try:
-            async for frame in frames:
-                self._transport.write(b"%x\r\n%b\r\n" % (len(frame), frame))
+            async for frame in answer.frames:
+                if not isinstance(frame, bytes):
+                    await self._follow(frame)
+                    continue
+                self._transport.write(_chunk(frame))
                 if self._drained is not None:
                     await self._drain()
             self._transport.write(b"0\r\n\r\n")
         finally:
-            await _closed(frames)
+            await answer.close()
+
+    async def _follow(self, handover: Handover) -> None:
+        """Let a broadcast write to this connection until it ends, or the watch's time is over."""
+        self._over = self._loop.create_future()
+        handover.broadcast.attach(self, handover.since)
+        try:
+            async with asyncio.timeout_at(handover.deadline):
+                await self._over
+        except TimeoutError:
+            if last := handover.farewell():
+                self._transport.write(_chunk(last))
+        finally:
+            handover.broadcast.detach(self)
+
+    # A broadcast calls these.
+
+    def feed(self, framed: bytes) -> None:
+        self._transport.write(self._listener.chunk(framed))
+        if self._drained is not None and self._transport.get_write_buffer_size() > MAX_UNREAD:
+            self.abort()  # it does not read; when it comes back it goes on where it was
+
+    def end(self, framed: bytes) -> None:
+        self._transport.write(_chunk(framed))
+        if not self._over.done():
+            self._over.set_result(None)
 
     async def _drain(self) -> None:
         drained = self._drained
@@ -324,10 +363,9 @@ class Connection(asyncio.Protocol):
                 await asyncio.shield(drained)
 
 
-async def _closed(frames: AsyncIterator[bytes]) -> None:
-    close = getattr(frames, "aclose", None)
-    if close is not None:
-        await close()
+def _chunk(frame: bytes) -> bytes:
+    """A chunk of RFC 9112 §7.1."""
+    return b"%x\r\n%b\r\n" % (len(frame), frame)
 
 
 def _plain(code: int, text: bytes) -> Response:

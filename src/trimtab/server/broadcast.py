@@ -1,0 +1,152 @@
+"""One reading of the store for all who watch the same thing in the same form: an event is framed once and written to each.
+
+Flow: a watcher that has caught up hands its sink over; from then on the broadcast's own task writes to it.
+
+Guarantees: a sink gets every change after the revision it was handed over with, in order, once. A sink that does not take
+what it is given is dropped by its owner; the others and the store never wait for it.
+
+Assumptions: everything runs on one event loop; nothing is awaited between a watcher's last look at `revision` and `attach`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+from typing import Protocol
+
+from trimtab.model.errors import StatusError
+from trimtab.server.backend import Backend
+from trimtab.store.contract import Batch, Change, Gone, Query, Revision
+
+
+class Sink(Protocol):
+    """Where framed events go. Neither call waits."""
+
+    def feed(self, framed: bytes) -> None: ...
+
+    def end(self, framed: bytes) -> None: ...
+
+
+class View(Protocol):
+    """How a watcher sees changes."""
+
+    def event(self, change: Change) -> bytes | None: ...
+
+    def idle(self, revision: Revision) -> bytes: ...
+
+    def failure(self, error: StatusError | Gone) -> bytes: ...
+
+
+class Broadcast:
+    """All sinks of one view."""
+
+    def __init__(self, backend: Backend, query: Query, view: View, heartbeat: float, done: Callable[[], None]) -> None:
+        self._view = view
+        self._sinks: dict[Sink, Revision] = {}
+        self._done = done
+        self.revision = backend.revision
+        self._watch = backend.watch(query, self.revision, heartbeat=heartbeat)
+        self._task = asyncio.create_task(self._run(), name=f"broadcast of {query.resource}")
+
+    def attach(self, sink: Sink, since: Revision) -> None:
+        """From now on `sink` gets what comes after `since`, which must not be before `revision`."""
+        self._sinks[sink] = since
+
+    def detach(self, sink: Sink) -> None:
+        """The last to leave ends the broadcast."""
+        self._sinks.pop(sink, None)
+        if not self._sinks:
+            self._done()
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            async for batch in self._watch:
+                self._hand_out(batch)
+                self.revision = batch.revision
+        except (StatusError, Gone) as error:
+            framed = self._view.failure(error)
+            for sink in list(self._sinks):
+                sink.end(framed)
+        finally:
+            self._done()
+            await self._watch.aclose()
+
+    def _hand_out(self, batch: Batch) -> None:
+        if not batch.changes:
+            framed = self._view.idle(batch.revision)
+        else:
+            framed = self._framed(batch, 0)
+        first = batch.changes[0].revision if batch.changes else batch.revision
+        for sink, since in list(self._sinks.items()):
+            if since < first:
+                if framed:
+                    sink.feed(framed)
+            elif since < batch.revision and (rest := self._framed(batch, since)):
+                sink.feed(rest)  # it joined in the middle of this batch
+
+    def _framed(self, batch: Batch, since: Revision) -> bytes:
+        frames = [self._view.event(change) for change in batch.changes if change.revision > since]
+        return b"".join([frame for frame in frames if frame])
+
+
+class Handover:
+    """A watcher that has caught up, at `since`: whoever carries its events attaches to the broadcast."""
+
+    def __init__(self, broadcast: Broadcast, since: Revision, deadline: float, farewell: Callable[[], bytes]) -> None:
+        self.broadcast = broadcast
+        self.since = since
+        self.deadline = deadline
+        self.farewell = farewell  # the last frame, when the time is over
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        """The broadcast as an iterator, for readers in this process."""
+        queue = _Queue()
+        self.broadcast.attach(queue, self.since)
+        try:
+            while (framed := await self._next(queue)) is not None:
+                yield framed
+        finally:
+            self.broadcast.detach(queue)
+
+    async def _next(self, queue: _Queue) -> bytes | None:
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                return await queue.get()
+        except TimeoutError:
+            queue.end(self.farewell())
+            return await queue.get()
+
+
+class _Queue:
+    """A sink that is read."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.get = self._queue.get
+
+    def feed(self, framed: bytes) -> None:
+        self._queue.put_nowait(framed)
+
+    def end(self, framed: bytes) -> None:
+        self._queue.put_nowait(framed)
+        self._queue.put_nowait(None)
+
+
+class Broadcasts:
+    """The broadcasts that are running, by what and how they are watched."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, Broadcast] = {}
+
+    def get(self, key: Hashable) -> Broadcast | None:
+        return self._running.get(key)
+
+    def start(self, key: Hashable, backend: Backend, query: Query, view: View, heartbeat: float) -> Broadcast:
+        made = Broadcast(backend, query, view, heartbeat, lambda: self._forget(key, made))
+        self._running[key] = made
+        return made
+
+    def _forget(self, key: Hashable, broadcast: Broadcast) -> None:
+        if self._running.get(key) is broadcast:
+            del self._running[key]
