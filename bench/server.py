@@ -54,7 +54,7 @@ FIGURES = (
     Figure("get_32_p99", "gets, 32 clients, p99", "ms", False),
     Figure("get_32_cpu", "CPU of a get", "µs", False),
     Figure("list", "list of 10,000", "ms", False, 10),
-    Figure("list_gzip", "list of 10,000, compressed", "ms", False, 10),
+    Figure("list_gzip", "list of 10,000, gzip accepted", "ms", False, 10),
     Figure("list_bytes", "list of 10,000, size", "MB", False),
     Figure("apply_1", "applies, 1 client", "/s", True, 1),
     Figure("apply_32", "applies, 32 clients", "/s", True, 1),
