@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import signal
 import sys
 from pathlib import Path
 
 from trimtab.cli import logs
+from trimtab.server.auth.files import UnsafeFileError
 from trimtab.server.serve import Settings, serve
+from trimtab.store.contract import Unusable
 
 
 def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> int:
@@ -19,7 +22,24 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     logs.configure()
     gc.freeze()  # what was imported stays: collections need not look at it again
     gc.set_threshold(50_000, 20, 50)  # requests make few cycles; looking for them often costs a tenth of the time
-    return uvloop.run(_serve(Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)))
+    settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
+    try:
+        return uvloop.run(_serve(settings))
+    except Unusable as error:
+        return _refused(str(error))
+    except UnsafeFileError as error:
+        return _refused(str(error))
+    except OSError as error:
+        where = error.filename or (f"{host} port {port}" if error.errno in _ADDRESS else data_dir)
+        return _refused(f"{where}: {error.strerror or error}")
+
+
+def _refused(why: str) -> int:
+    print(f"trimtab: {why}", file=sys.stderr)
+    return 1
+
+
+_ADDRESS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
 async def _serve(settings: Settings) -> int:

@@ -89,7 +89,7 @@ class Definitions:
             accepted |= {field: names[field] for field in ("shortNames",) if field in names}
         if "categories" in names:
             accepted["categories"] = names["categories"]
-        status["acceptedNames"] = orjson.loads(orjson.dumps(accepted))
+        status["acceptedNames"] = orjson.loads(orjson.dumps({f: v for f, v in accepted.items() if v != []}))
         conflicts = [f'"{name}" is already in use' for name in _all_names(names) if name in taken]
         if conflicts:
             _set_condition(status, "NamesAccepted", "False", _CONFLICTS[_kind_of(names, taken)], conflicts[0], now)
