@@ -167,6 +167,111 @@ def delete(
     raise typer.Exit(command.delete(_access(kubeconfig, context, namespace), words or [], options))
 
 
+@app.command()
+def describe(
+    words: Words,
+    labels: Labels = "",
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show all there is to know of objects: fields, health, conditions, events.
+
+    Example:  trimtab describe deployment web
+    """
+    from trimtab.cli import describe as command
+
+    raise typer.Exit(command.describe(_access(kubeconfig, context, namespace), words, labels))
+
+
+@app.command()
+def wait(
+    words: Words,
+    until: Annotated[
+        str,
+        typer.Option("--for", help="ready, delete, create, condition=TYPE[=STATUS] or jsonpath={PATH}[=VALUE]."),
+    ] = "ready",
+    timeout: Annotated[str, typer.Option(help="How long to wait, as 30s or 2m.")] = "30s",
+    labels: Labels = "",
+    fields: Fields = "",
+    all_: Annotated[bool, typer.Option("--all", help="All of the kind, in the namespace.")] = False,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Wait until objects are as asked for; exit code 124 when the time is over first.
+
+    Example:  trimtab wait deployment/web --for=condition=Available --timeout 2m
+    """
+    from trimtab.cli import wait as command
+
+    options = command.Options(
+        until=until, timeout=_seconds(timeout, "--timeout"), labels=labels, fields=fields, all=all_
+    )
+    raise typer.Exit(command.wait(_access(kubeconfig, context, namespace), words, options))
+
+
+@app.command()
+def tree(words: Words, namespace: Namespace = "", kubeconfig: Kubeconfig = None, context: Context = "") -> None:
+    """Show an object and all that it owns, each with its health.
+
+    Example:  trimtab tree deployment web
+    """
+    from trimtab.cli import tree as command
+
+    raise typer.Exit(command.tree(_access(kubeconfig, context, namespace), words))
+
+
+@app.command()
+def events(
+    about: Annotated[
+        str, typer.Option("--for", help="Only of this object, as deployment/web.", show_default=False)
+    ] = "",
+    types: Annotated[str, typer.Option(help="Only of these types, as Warning.", show_default=False)] = "",
+    watch: Watch = False,
+    everywhere: Everywhere = False,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show what happened lately, the latest last.
+
+    Example:  trimtab events -A --types Warning -w
+    """
+    from trimtab.cli import events as command
+
+    options = command.Options(about=about, everywhere=everywhere, watch=watch, types=types)
+    raise typer.Exit(command.events(_access(kubeconfig, context, namespace), options))
+
+
+@app.command()
+def crds(
+    group: Annotated[str, typer.Option(help="Only of this group, as discovery.", show_default=False)] = "",
+) -> None:
+    """Print the CustomResourceDefinitions of our kinds.
+
+    Example:  trimtab crds | kubectl apply --server-side -f -
+    """
+    from trimtab.cli import crds as command
+
+    raise typer.Exit(command.crds(group))
+
+
+@app.command()
+def version(
+    client: Annotated[bool, typer.Option("--client", help="Do not ask the server.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Print the versions of this program and of the server.
+
+    Example:  trimtab version --client
+    """
+    from trimtab.cli import version as command
+
+    raise typer.Exit(command.version(_access(kubeconfig, context, ""), client))
+
+
 def _access(kubeconfig: Path | None, context: str, namespace: str) -> Access:
     from trimtab.cli.access import Access
 

@@ -7,6 +7,7 @@ write is never sent twice unless the server surely did not look at the first.
 
 from __future__ import annotations
 
+import os
 import platform
 import ssl
 import sys
@@ -196,7 +197,7 @@ class HttpTransport:
             why = getattr(raised.certificate_error, "verify_message", "") or str(raised.certificate_error)
             raise ConfigError(f"{server}: its certificate is not trusted: {why}") from None
         if isinstance(raised, aiohttp.ClientConnectorError):
-            why = raised.os_error.strerror or str(raised.os_error)
+            why = os.strerror(raised.os_error.errno) if raised.os_error.errno else str(raised.os_error)
             return Failure.NOT_SENT, Unreachable(f"{server} does not answer: {why}")
         if isinstance(raised, aiohttp.ConnectionTimeoutError):
             return Failure.NOT_SENT, Silent(f"{server} did not answer within {self._limits.connect:g} s")

@@ -213,8 +213,7 @@ def _section(documents: Sequence[tuple[Path, dict[str, Any]]], kind: str, name: 
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from trimtab.model.yaml import YamlError, load
 
     try:
         with path.open("rb") as file:
@@ -224,11 +223,9 @@ def _parsed(path: Path) -> dict[str, Any]:
     if len(content) > MAX_FILE:
         raise ConfigError(f"{path}: is larger than {MAX_FILE} bytes")
     try:
-        document = YAML(typ="safe", pure=True).load(content)
-    except (YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark is not None else ""
-        raise ConfigError(f"{path}: is no YAML{where}") from None
+        document = load(content.decode())
+    except (YamlError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is no YAML: {error}") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
