@@ -12,11 +12,11 @@ from trimtab.testing.peer import ApiServer
 
 @pytest.fixture(scope="session")
 def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A real kube-apiserver with its controllers; TRIMTAB_CLUSTER_REQUIRED=1 makes its absence fail, not skip."""
+    """A real kube-apiserver with its controllers; TRIMTAB_REQUIRE_CLUSTER=1 makes its absence fail, not skip."""
     try:
         cluster = RealCluster(tmp_path_factory.mktemp("kubernetes"))
     except BinariesMissing as missing:
-        if os.environ.get("TRIMTAB_CLUSTER_REQUIRED"):
+        if os.environ.get("TRIMTAB_REQUIRE_CLUSTER"):
             pytest.fail(str(missing), pytrace=False)
         pytest.skip(str(missing))
     with cluster:

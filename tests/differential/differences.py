@@ -134,10 +134,9 @@ ACCEPTED: tuple[Accepted, ...] = (
         ours=r"^\[\]$",
     ),
     Accepted(
-        reason="Controllers have another name here.",
-        path=r"managedFields\[\d+\]\.manager$",
-        real=r"^kube-(controller-manager|apiserver)$",
-        ours=r"^trimtab",
+        reason="The administrator of the kubeconfig has another name here.",
+        path=r"\.username$",
+        scenario=r"who am I$",
     ),
 )
 

@@ -22,6 +22,7 @@ _TOO_OLD = re.compile(r"too old resource version: \d+ \(\d+\)")
 _PREFIX = re.compile(r'"generateName": "([^"]+)"')
 # How many of the errors are named, and in which order, is left to chance: they come from a map.
 _TYPED = re.compile(r"(failed to create typed patch object \([^)]*\): ).*", re.DOTALL)
+_CONTROLLERS = ("kube-apiserver", "kube-controller-manager", "trimtab")
 _BACKGROUND = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 
@@ -97,6 +98,9 @@ class _State:
         if value.get("kind") == "APIResourceList":  # custom kinds come in no order
             result["resources"].sort(key=lambda resource: str(resource["name"]))
         if isinstance(value.get("managedFields"), list):
+            for entry in result["managedFields"]:
+                if isinstance(entry, dict) and entry.get("manager") in _CONTROLLERS:
+                    entry["manager"] = "<controller>"
             result["managedFields"].sort(key=manager_key)
         return result
 

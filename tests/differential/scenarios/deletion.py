@@ -66,7 +66,7 @@ SCENARIOS: dict[str, list[Request]] = {
     "waits: of a widget": [
         post(WIDGETS, widget(metadata={"finalizers": ["example.com/x"]})),
         delete(W, {"propagationPolicy": "Foreground"}),
-        get(W),
+        get(W, until='"finalizers": ["example.com/x"]'),
         merge(W, {"metadata": {"finalizers": None}}),
         get(W, until="NotFound"),
     ],
