@@ -32,7 +32,9 @@ async def test_a_namespace_waits_for_finalizers_in_it_and_says_so(api: Api) -> N
     await api.post("/api/v1/namespaces/foo/configmaps", config_map("held", finalizers=["example.com/hold"]))
     await api.delete("/api/v1/namespaces/foo")
     said = await api.until("/api/v1/namespaces/foo", lambda a: bool(a.doc["status"].get("conditions")))
-    assert "configmaps has 1 resource instances" in said.doc["status"]["conditions"][0]["message"]
+    messages = {condition["type"]: condition["message"] for condition in said.doc["status"]["conditions"]}
+    assert "configmaps has 1 resource instances" in messages["NamespaceContentRemaining"]
+    assert "example.com/hold in 1 resource instances" in messages["NamespaceFinalizersRemaining"]
     refused = await api.post("/api/v1/namespaces/foo/configmaps", config_map("late"))
     assert (refused.code, refused.doc["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
     await api.merge("/api/v1/namespaces/foo/configmaps/held", {"metadata": {"finalizers": None}})

@@ -62,12 +62,12 @@ def from_json_or_yaml(body: bytes, kind: str) -> Any:
     return document
 
 
-def from_patch(body: bytes) -> Any:
-    """The document of a JSON patch, merge patch or strategic merge patch."""
+def from_patch(body: bytes, lead: str = "error decoding patch: ") -> Any:
+    """The document of a JSON patch, merge patch or strategic merge patch; `lead` begins the message of a refusal."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise bad_request(f"error decoding patch: {gojson.complaint(body)}") from None
+        raise bad_request(lead + gojson.complaint(body)) from None
     check_depth(body, document)
     return document
 

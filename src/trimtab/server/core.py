@@ -33,7 +33,7 @@ from trimtab.server.negotiate import As, Form
 from trimtab.server.options import DeleteOptions, is_watching
 from trimtab.server.present import present
 from trimtab.server.registry import Registry, Served
-from trimtab.server.reviews import REVIEWED, Reviews
+from trimtab.server.reviews import NOT_ALLOWED, REVIEWED, Reviews
 from trimtab.server.roots import Roots
 from trimtab.server.strategy import Document
 from trimtab.server.subresources import Subresources
@@ -42,9 +42,6 @@ from trimtab.store.contract import Conflict, Op, Store
 
 log = structlog.get_logger()
 
-NOT_ALLOWED = StatusError(
-    405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
-)
 SYSTEM = User("system:apiserver", groups=(MASTERS,))
 EVENT_TTL = 3600.0
 
@@ -167,6 +164,8 @@ class Server:
             return self._unknown(target.group)
         if target.name:
             _check_name(target.name)
+        if served.kind.deprecation:
+            request.warn(served.kind.deprecation)
         if served.strategy.storage in REVIEWED:
             return await self.reviews.handle(request, served, target, verb)
         if target.subresource:

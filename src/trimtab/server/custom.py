@@ -34,6 +34,14 @@ class Custom(Strategy):
             return ()
         return [*_replica_errors(new, scale.spec_replicas), *_replica_errors(new, scale.status_replicas)]
 
+    def warnings(self, new: Document, old: Document | None) -> Sequence[str]:
+        return [
+            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with '
+            "other finalizer writers"
+            for name in new["metadata"].get("finalizers") or ()
+            if "/" not in name and name not in ("orphan", "foregroundDeletion", "kubernetes")
+        ]
+
     def fields(self, obj: Document) -> dict[str, str]:
         return {name: _text(path.find(obj)) for name, path in self._selectable}
 

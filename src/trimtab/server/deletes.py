@@ -147,12 +147,15 @@ def _check_preconditions(served: Served, live: Document, entry: Entry, options: 
     kind, name = served.kind, live["metadata"]["name"]
     uid = live["metadata"].get("uid")
     if options.uid is not None and options.uid != uid:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). The object might have "
+            "been deleted and then recreated"
+        )
         raise conflict(kind.kind, kind.group, name, why)
     if options.resource_version is not None and options.resource_version != str(entry.revision):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-            f"ResourceVersion in object meta: {entry.revision}"
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in "
+            f"record ({entry.revision}). The object might have been modified"
         )
         raise conflict(kind.kind, kind.group, name, why)
 

@@ -39,10 +39,12 @@ def read(request: Request, served: Served, target: Target, mode: str) -> Read:
 
 def read_applied(request: Request, served: Served, target: Target) -> Document:
     """The body of an apply: only what the manager means, so nothing is defaulted. Unknown fields are apply's to refuse."""
-    document = body.from_json_or_yaml(request.body, served.kind.kind)
-    if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-        raise bad_request("invalid object type: /, Kind=")
-    _check_type(document, served)
+    document: Document = body.from_json_or_yaml(request.body, served.kind.kind)
+    kind = served.kind
+    name, version = (document.get("kind"), document.get("apiVersion")) if isinstance(document, dict) else ("", "")
+    if name != kind.kind or version != kind.api_version:
+        group, _, bare = str(version or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{bare}, Kind={name or ''}")
     metadata = document.get("metadata")
     if metadata is None:
         metadata = document["metadata"] = {}
@@ -101,7 +103,8 @@ def check_place(document: Any, served: Served, target: Target) -> Document:
         metadata = document["metadata"] = {}
     if not isinstance(metadata, dict):
         given = body.go_type(metadata)
-        why = f"json: cannot unmarshal {given} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+        where = f"struct field {kind.kind}.metadata" if served.strategy.native else "value"
+        why = f"json: cannot unmarshal {given} into Go {where} of type v1.ObjectMeta"
         raise bad_request(_cannot_handle(served, why))
     if target.name and not metadata.get("name"):
         raise nameless(target.name)
@@ -122,6 +125,8 @@ def check_identity(document: Any, served: Served, target: Target) -> None:
     if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):
         raise bad_request("the object has no metadata")
     name = document["metadata"].get("name")
+    if target.name and not name:
+        raise nameless(target.name)
     if target.name and name != target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
     namespace = document["metadata"].get("namespace")
@@ -141,8 +146,15 @@ def _check_type(document: Document, served: Served) -> None:
             raise bad_request(
                 gojson.unrecognized(kind.kind, f"couldn't get version/kind; json parse error: {why}", raw)
             )
+    if api_version.count("/") > 1:
+        raise _unrecognized(served, f"unexpected GroupVersion string: {api_version}", document)
     if not served.strategy.native and not name:
-        raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(document).decode()[:1000]}'")
+        shown = orjson.dumps(document).decode()[:1000]
+        raise _unrecognized(served, f"Object 'Kind' is missing in '{shown}'", document)
+    if not served.strategy.native and not api_version:
+        raise bad_request(
+            f"the API version in the data () does not match the expected API version ({kind.api_version})"
+        )
     name = document["kind"] = name or kind.kind
     api_version = document["apiVersion"] = api_version or kind.api_version
     if name == kind.kind and api_version == kind.api_version:
@@ -161,6 +173,10 @@ def _check_type(document: Document, served: Served) -> None:
         )
         raise bad_request(why)
     raise bad_request(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
+
+
+def _unrecognized(served: Served, why: str, document: Document) -> StatusError:
+    return bad_request(gojson.unrecognized(served.kind.kind, why, orjson.dumps(document)))
 
 
 def _version(api_version: str) -> str:

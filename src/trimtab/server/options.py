@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from trimtab.model.errors import FieldError, FieldProblem, bad_request, invalid
+from trimtab.model.schema import gotext
 from trimtab.model.selectors import FieldSelector, LabelSelector
 
 META = "meta.k8s.io"
@@ -53,7 +54,7 @@ def write_options(query: Mapping[str, str], kind: str, *, patch_type: str = "") 
         return _PLAIN if patch_type != "apply" else _checked(WriteOptions(), kind, "", patch_type)
     validation = query.get("fieldValidation", "")
     options = WriteOptions(
-        dry_run=_dry_run(query.get("dryRun")),
+        dry_run=_dry_run(query.get("dryRun"), kind),
         field_manager=query.get("fieldManager", ""),
         field_validation=validation or "Warn",
         force=_boolean(query, "force") if "force" in query else None,
@@ -73,10 +74,10 @@ def _checked(options: WriteOptions, kind: str, validation: str, patch_type: str)
     manager = options.field_manager
     if len(manager) > 128:
         errors.append(FieldError("fieldManager", FieldProblem.TOO_LONG, manager, "may not be more than 128 bytes"))
-    if any(not char.isprintable() for char in manager):
-        errors.append(
-            FieldError("fieldManager", FieldProblem.INVALID, manager, "should only contain printable characters")
-        )
+    odd = next(((index, char) for index, char in enumerate(manager) if not char.isprintable()), None)
+    if odd is not None:
+        why = f"invalid character U+{ord(odd[1]):04X} (at position {odd[0]})"
+        errors.append(FieldError("fieldManager", FieldProblem.INVALID, manager, why))
     if validation not in FIELD_VALIDATION:
         allowed = ", ".join(f'"{value}"' for value in FIELD_VALIDATION)
         errors.append(
@@ -120,8 +121,9 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
     errors = []
     if watch and options.initial_events is not None:
         if not options.match:
-            errors.append(forbidden(field, "resourceVersionMatch is required when sendInitialEvents is set"))
+            errors.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
         elif options.match != "NotOlderThan":
+            errors.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
             errors.append(
                 FieldError(field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "NotOlderThan"')
             )
@@ -134,7 +136,9 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if options.match:
         if watch:
-            errors.append(forbidden(field, "resourceVersionMatch is forbidden for watch"))
+            errors.append(
+                forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            )
             return errors
         if not options.resource_version:
             errors.append(forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
@@ -185,7 +189,7 @@ def delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> 
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     return DeleteOptions(
-        dry_run=any(_dry_run(value) for value in source.get("dryRun") or ()),
+        dry_run=any(_dry_run(value, "DeleteOptions") for value in source.get("dryRun") or ()),
         propagation=policy,
         grace_period=source.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
@@ -193,12 +197,13 @@ def delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> 
     )
 
 
-def _dry_run(value: str | None) -> bool:
+def _dry_run(value: str | None, kind: str) -> bool:
     if not value:
         return False
     if value != "All":
-        detail = 'supported values: "All"'
-        raise invalid("CreateOptions", META, "", [FieldError("dryRun", FieldProblem.UNSUPPORTED, [value], detail)])
+        given = gotext.Strings([value])
+        error = FieldError("dryRun", FieldProblem.UNSUPPORTED, given, 'supported values: "All"')
+        raise invalid(kind, META, "", [error])
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab.model.errors import bad_request, method_not_supported
+from trimtab.model.errors import StatusError, bad_request
 from trimtab.server import documents, negotiate
 from trimtab.server.auth import reviews
 from trimtab.server.http import Request, Response, json_response
@@ -17,6 +17,9 @@ from trimtab.server.target import Target
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
+NOT_ALLOWED = StatusError(
+    405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
+)
 REVIEWED = frozenset(
     {
         "subjectaccessreviews.authorization.k8s.io",
@@ -35,7 +38,7 @@ class Reviews:
 
     async def handle(self, request: Request, served: Served, target: Target, verb: str) -> Response:
         if verb != "create" or target.name:
-            raise method_not_supported(served.kind.plural, served.kind.group, verb)
+            raise NOT_ALLOWED
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
         options = write_options(request.query, "CreateOptions")
         document = documents.read(request, served, target, options.field_validation).document

@@ -14,6 +14,7 @@ from trimtab.model.errors import (
     conflict,
     invalid,
     method_not_supported,
+    not_found,
     unsupported_media_type,
 )
 from trimtab.server import body, negotiate, reads, writes
@@ -46,6 +47,8 @@ class Subresources:
             if verb != "update":
                 raise method_not_supported(served.kind.plural, served.kind.group, verb)
             return await writes.update(self._server, request, served, target)
+        if not served.strategy.native:
+            raise not_found(served.kind.plural, served.kind.group, target.name)
         raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
     async def _status(self, request: Request, served: Served, target: Target, verb: str) -> Answer:

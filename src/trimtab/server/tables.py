@@ -99,7 +99,8 @@ def include_object(query: str | None) -> str:
         return "Metadata"
     if query in ("None", "Object"):
         return query
-    raise bad_request(f'unrecognized includeObject value: "{query}"')
+    why = f"includeObject: Invalid value: \"{query}\": must be 'Metadata', 'Object', 'None', or empty"
+    raise bad_request(f"Unable to convert to Table as requested: {why}")
 
 
 _compiled = lru_cache(maxsize=4096)(jsonpath.compile)

@@ -116,7 +116,7 @@ async def update(server: Server, request: Request, served: Served, target: Targe
             why = FieldError(
                 "metadata.resourceVersion", FieldProblem.INVALID, Bare("0x0"), "must be specified for an update"
             )
-            raise invalid(served.kind.kind, served.kind.group, target.name, [why])
+            raise invalid(served.kind.plural, served.kind.group, target.name, [why])
         if given and given != str(entry.revision):
             if not (given.isascii() and given.isdigit()):
                 raise bad_request(f'resourceVersion: Invalid value: "{given}": it is not a revision')
@@ -149,8 +149,10 @@ Patcher = Callable[[Document], Document]
 
 
 def _patcher(intent: Intent, kind: str) -> Patcher:
-    document = body.from_patch(intent.request.body)
+    document = body.from_patch(intent.request.body, "" if kind == "strategic" else "error decoding patch: ")
     if kind == "json":
+        for path in json_patch.unknown_fields(document):
+            intent.request.warn(f'json patch unknown field "{path}"')
         return lambda live: json_patch.apply(live, document)
     if document is None and kind == "strategic":
         document = {}
@@ -158,9 +160,8 @@ def _patcher(intent: Intent, kind: str) -> Patcher:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(document, dict):
         given = body.go_type(document)
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
-        )
+        lead = "" if kind == "strategic" else "error decoding patch: "
+        raise bad_request(f"{lead}json: cannot unmarshal {given} into Go value of type map[string]interface {{}}")
     if kind == "strategic":
         document = {field: value for field, value in document.items() if field not in ("apiVersion", "kind")}
     if kind == "merge":
@@ -388,8 +389,6 @@ async def _settle(
         raise invalid(kind.kind, kind.group, new["metadata"].get("name", ""), errors)
     for warning in strategy.warnings(new, old):
         intent.request.warn(warning)
-    if kind.deprecation:
-        intent.request.warn(kind.deprecation)
     await server.admission.validate(msgspec.structs.replace(admission, object=new))
     return new
 

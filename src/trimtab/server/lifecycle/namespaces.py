@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from trimtab.model.clock import format_time
+import orjson
+
 from trimtab.model.errors import StatusError, forbidden, not_found
 from trimtab.model.kind import Kind
 from trimtab.server.registry import Served
@@ -124,24 +125,18 @@ class Namespaces:
         return remaining
 
     async def _report(self, name: str, remaining: dict[str, list[Entry]]) -> None:
-        kinds = ", ".join(
-            f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items())
-        )
-        condition = {
-            "type": "NamespaceContentRemaining",
-            "status": "True",
-            "reason": "SomeResourcesRemain",
-            "message": f"Some resources are remaining: {kinds}",
-        }
+        """What the real server's namespace controller says, in its conditions."""
+        wanted = _conditions(remaining)
+        now = self._server.timestamp()
 
         def change(namespace: dict[str, Any]) -> None:
             status = namespace.setdefault("status", {})
-            old = next((c for c in status.get("conditions") or () if c["type"] == condition["type"]), None)
-            if old is not None and {k: v for k, v in old.items() if k != "lastTransitionTime"} == condition:
-                return
-            stamp = format_time(self._server.clock.now())
-            others = [c for c in status.get("conditions") or () if c["type"] != condition["type"]]
-            status["conditions"] = [*others, {**condition, "lastTransitionTime": stamp}]
+            known = {condition["type"]: condition for condition in status.get("conditions") or ()}
+            for condition in wanted:
+                old = known.get(condition["type"], {})
+                since = old["lastTransitionTime"] if old.get("status") == condition["status"] else now
+                known[condition["type"]] = {**condition, "lastTransitionTime": since}
+            status["conditions"] = list(known.values())
 
         await self._server.modify(self._served, "", name, change, "status")
 
@@ -151,3 +146,47 @@ class Namespaces:
             namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
 
         await self._server.modify(self._served, "", name, change)
+
+
+def _conditions(remaining: dict[str, list[Entry]]) -> list[dict[str, str]]:
+    kinds = ", ".join(f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items()))
+    finalizers: dict[str, int] = {}
+    for entries in remaining.values():
+        for entry in entries:
+            for finalizer in orjson.loads(entry.value)["metadata"].get("finalizers") or ():
+                finalizers[finalizer] = finalizers.get(finalizer, 0) + 1
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    return [
+        _condition(
+            "NamespaceDeletionDiscoveryFailure", "", "ResourcesDiscovered", "All resources successfully discovered"
+        ),
+        _condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        _condition(
+            "NamespaceDeletionContentFailure",
+            "",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        _condition(
+            "NamespaceContentRemaining",
+            kinds and f"Some resources are remaining: {kinds}",
+            "SomeResourcesRemain" if kinds else "ContentRemoved",
+            "All content successfully removed",
+        ),
+        _condition(
+            "NamespaceFinalizersRemaining",
+            held and f"Some content in the namespace has finalizers remaining: {held}",
+            "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
+    ]
+
+
+def _condition(kind: str, problem: str, reason: str, well: str) -> dict[str, str]:
+    """True when there is a problem."""
+    return {"type": kind, "status": "True" if problem else "False", "reason": reason, "message": problem or well}
