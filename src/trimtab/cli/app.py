@@ -58,12 +58,12 @@ def up(
 
     Example:  trimtab up --data-dir /var/lib/trimtab --port 7443
     """
-    from trimtab.cli import logs
+    from trimtab.model import logs
     from trimtab.cli.up import run
 
     if log_format not in ("auto", "text", "json"):
         raise typer.BadParameter(f'"{log_format}" is not one of auto, text, json', param_hint="--log-format")
-    logs.prefer(None if log_format == "auto" else log_format == "json")
+    logs.as_json = None if log_format == "auto" else log_format == "json"
     raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ())))
 
 

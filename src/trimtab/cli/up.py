@@ -9,7 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-from trimtab.cli import logs
 from trimtab.server.auth.files import UnsafeFileError
 from trimtab.server.serve import Settings, serve
 from trimtab.store.contract import Unusable
@@ -19,7 +18,6 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     """Serve until SIGINT or SIGTERM. Returns the exit code."""
     import uvloop
 
-    logs.configure()
     gc.freeze()  # what was imported stays: collections need not look at it again
     gc.set_threshold(50_000, 20, 50)  # requests make few cycles; looking for them often costs a tenth of the time
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
-import structlog
 
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
+from trimtab.model.logs import log
 from trimtab.server import apply, builtin, deletes, negotiate, reads, tables, watches, writes
 from trimtab.server.admission.chain import Admission
 from trimtab.server.auth.bootstrap import reconciled
@@ -39,8 +39,6 @@ from trimtab.server.strategy import Document
 from trimtab.server.subresources import Subresources
 from trimtab.server.target import Target, parse
 from trimtab.store.contract import Conflict, Op, Store
-
-log = structlog.get_logger()
 
 SYSTEM = User("system:apiserver", groups=(MASTERS,))
 EVENT_TTL = 3600.0

@@ -20,13 +20,10 @@ from urllib.parse import unquote
 
 import httptools
 import msgspec
-import structlog
 
 from trimtab.server.body import MAX_BODY
 from trimtab.server.broadcast import Handover
 from trimtab.server.http import Response, Stream
-
-log = structlog.get_logger()
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 100

@@ -17,9 +17,9 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import structlog
 
 from trimtab.model.errors import StatusError
+from trimtab.model.logs import log
 from trimtab.server.deletes import FOREGROUND, ORPHAN
 from trimtab.server.options import DeleteOptions
 from trimtab.server.registry import Served
@@ -29,7 +29,6 @@ from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
-log = structlog.get_logger()
 
 RETRY = 1.0
 
