@@ -14,6 +14,7 @@ from tests.client.conftest import CONFIG_MAP, config_map, eventually
 from tests.client.widgets import Widget, WidgetSpec, WidgetStatus
 from trimtab.client import api
 from trimtab.client.api import ApiClient
+from trimtab.client.discovery import discover
 from trimtab.client.follow import follow
 from trimtab.client.protocol import Event, EventType, Listing, Named, Preconditions, Query, Ref
 from trimtab.client.transport import Call, Reply, Transport
@@ -392,3 +393,15 @@ class Forgetful(Brief):
             b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}'
         )
         yield b'{"type":"ERROR","object":' + status + b"}"
+
+
+# discovery
+
+
+async def test_a_defined_kind_is_discovered_by_its_names(client: ApiClient) -> None:
+    catalogue = await discover(client.transport)
+    found = catalogue.find("wd")
+    assert found is not None
+    assert (found.api_version, found.kind, found.namespaced) == ("client.example.com/v1", "Widget", True)
+    assert catalogue.find("widgets.client.example.com") == catalogue.kind("client.example.com/v1", "Widget") == found
+    assert {"deployments", "replicasets", "services"} <= {resource.plural for resource in catalogue.category("all")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 
 GET, POST = Call(method="GET", path="/x"), Call(method="POST", path="/x", body=b"{}")
-Handler = Callable[["Peer", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Patient(SystemClock):
@@ -44,9 +43,11 @@ class Peer:
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers)
         self.requests: list[bytes] = []
+        self.writers: list[asyncio.StreamWriter] = []
         self.config = Config(server="")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 if b"Content-Length: " in head:
@@ -72,6 +73,10 @@ async def serving(*answers: bytes | None) -> AsyncIterator[Peer]:
         yield peer
     finally:
         server.close()
+        for writer in peer.writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 @contextlib.asynccontextmanager

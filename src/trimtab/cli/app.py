@@ -58,8 +58,8 @@ def up(
 
     Example:  trimtab up --data-dir /var/lib/trimtab --port 7443
     """
-    from trimtab.model import logs
     from trimtab.cli.up import run
+    from trimtab.model import logs
 
     if log_format not in ("auto", "text", "json"):
         raise typer.BadParameter(f'"{log_format}" is not one of auto, text, json', param_hint="--log-format")

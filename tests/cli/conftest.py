@@ -1,0 +1,121 @@
+"""The program, run as people run it: in a process of its own, through `zygote.py`; `installed` runs it from its file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from trimtab.testing.embedded import TrimtabServer
+
+PROGRAM = str(Path(sys.executable).with_name("trimtab"))
+
+_numbers = itertools.count(1)
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The words of a table, without its header."""
+        return [line.split() for line in self.lines[1:]]
+
+
+class Program:
+    """`trimtab …` in a folder of its own, for one namespace of one server."""
+
+    def __init__(self, folder: Path, env: dict[str, str], zygote: Zygote, namespace: str = "") -> None:
+        self.folder = folder
+        self.env = env
+        self.namespace = namespace
+        self._zygote = zygote
+
+    def __call__(self, *words: str, stdin: str = "") -> Ran:
+        ran = self._zygote.run({"words": words, "folder": str(self.folder), "env": self.env, "stdin": stdin})
+        assert "Traceback" not in ran.err, ran.err
+        return ran
+
+    def installed(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        settings: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "cwd": self.folder, "env": self.env}
+        return subprocess.Popen([PROGRAM, *words], **{**settings, **more})
+
+    def write(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return name
+
+
+class Zygote:
+    """A process that has the program imported and runs it on demand."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, asked: dict[str, Any]) -> Ran:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return Ran(**json.loads(self._process.stdout.readline()))
+
+    def stop(self) -> None:
+        self._process.communicate(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    started = Zygote()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def bare(tmp_path: Path, zygote: Zygote) -> Program:
+    """Without a server."""
+    return Program(tmp_path, environment(), zygote)
+
+
+@pytest.fixture
+def trimtab(trimtab_server: TrimtabServer, tmp_path: Path, zygote: Zygote) -> Program:
+    """With a server, and an empty namespace as the default one."""
+    namespace = f"cli-{next(_numbers)}"
+    kubeconfig = tmp_path / "kubeconfig"
+    text = trimtab_server.kubeconfig.read_text()
+    kubeconfig.write_text(text.replace('namespace: "default"', f'namespace: "{namespace}"'))
+    program = Program(tmp_path, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)
+    manifest = f'{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{namespace}"}}}}'
+    assert program("apply", "-f", "-", stdin=manifest).code == 0
+    return program
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "TRIMTAB_DATA_DIR")}
+    return {**kept, "HOME": "/nonexistent", **more}
+
+
+def config_map(name: str, data: str = "{}", **metadata: str) -> str:
+    extra = "".join(f", {key}: {value}" for key, value in metadata.items())
+    return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{extra}}}\ndata: {data}\n"
