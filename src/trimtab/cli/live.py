@@ -41,9 +41,10 @@ async def _changes(server: Session, path: str, query: dict[str, str], revision: 
     while True:
         since = {**query, "watch": "true", "resourceVersion": revision, "allowWatchBookmarks": "true"}
         lines = server.transport.stream(Call(method="GET", path=path, query=since, accept=TABLE), INACTIVITY)
+        quiet = True
         try:
             async for line in lines:
-                event = orjson.loads(line)
+                quiet, event = False, orjson.loads(line)
                 if event["type"] == "ERROR":
                     error = StatusError.from_status(event["object"], 500)
                     if error.code == 410:
@@ -58,9 +59,11 @@ async def _changes(server: Session, path: str, query: dict[str, str], revision: 
                 return
             raise
         except (Unreachable, Silent):
-            await asyncio.sleep(PAUSE)
+            quiet = True
         finally:
             await lines.aclose()
+        if quiet:  # it may be gone, or end every watch at once
+            await asyncio.sleep(PAUSE)
 
 
 class Lines:

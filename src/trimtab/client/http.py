@@ -64,7 +64,7 @@ class HttpTransport:
         if config.socket or urlsplit(self._base).hostname in ("localhost", "127.0.0.1", "::1"):
             self._headers.append(("Accept-Encoding", "identity"))  # to squeeze costs more than to carry
         self._session: aiohttp.ClientSession | None = None
-        self._shown: Identity | None = None  # whose certificate the session shows
+        self._shown: tuple[bytes, bytes] | None = None  # whose certificate the session shows
         self._tls: ssl.SSLContext | bool = True
 
     async def call(self, call: Call) -> Reply:
@@ -157,9 +157,9 @@ class HttpTransport:
         identity = _NOBODY
         if self._secure and self.config.credentials is not None:  # never in the clear
             identity = await self.config.credentials.current()
-        shown = msgspec.structs.replace(identity, authorization="")
+        shown = (identity.certificate, identity.key)
         if self._session is None or shown != self._shown:
-            old, self._session, self._shown = self._session, self._connected(shown), shown
+            old, self._session, self._shown = self._session, self._connected(identity), shown
             if old is not None:
                 await old.close()
         session = self._session
