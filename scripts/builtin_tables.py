@@ -49,7 +49,7 @@ ROOTS = [
     "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
     "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
     *(f"io.k8s.api.apps.v1.{kind}" for kind in ("Deployment", "ReplicaSet", "ControllerRevision")),
-    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
+    *(f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscaler" for version in ("v2", "v1")),
     "io.k8s.api.autoscaling.v1.Scale",
     "io.k8s.api.policy.v1.PodDisruptionBudget",
     *(f"io.k8s.api.authorization.v1.{kind}" for kind in (
@@ -119,6 +119,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "io.k8s.api.apps.v1.DeploymentStrategy": {"type": "RollingUpdate"},
     "io.k8s.api.apps.v1.RollingUpdateDeployment": {"maxUnavailable": "25%", "maxSurge": "25%"},
     "io.k8s.api.apps.v1.ReplicaSetSpec": {"replicas": 1},
+    "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "io.k8s.api.rbac.v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
     "io.k8s.api.admissionregistration.v1.MutatingWebhook": {

@@ -32,7 +32,8 @@ Ask = Callable[..., tuple[int, bytes]]
 
 
 def strategy_of(group: str, kind: str) -> Native:
-    return next(s for s in strategies() if (s.kind.group, s.kind.kind) == (group, kind))
+    """The strategy of a kind; `group` may be an apiVersion, where the version matters."""
+    return next(s for s in strategies() if group in (s.kind.group, s.kind.api_version) and s.kind.kind == kind)
 
 
 def whole(kind: Kind, sample: dict[str, Any]) -> dict[str, Any]:

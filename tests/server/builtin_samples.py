@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 Sample = tuple[str, str, str, dict[str, Any]]  # name of the case, group, kind, what is in the object beside metadata
@@ -98,6 +99,38 @@ _METRIC = {
     "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1024Mi"}},
 }
 _HPA = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}
+_SELECTED = {"name": "m", "selector": {"matchLabels": {"a": "b"}}}
+_ROUND_TRIP = "autoscaling.alpha.kubernetes.io/"
+_OTHER_METRICS = [
+    {"type": "Object", "object": {"target": {"kind": "Service", "name": "s", "apiVersion": "v1"}, "metricName": "m",
+                                  "targetValue": 1000, "averageValue": "0.5", "selector": _SELECTED["selector"]}},
+    {"type": "Object", "object": {"target": {"kind": "Service", "name": "s"}, "metricName": "m", "targetValue": "5"}},
+    {"type": "Pods", "pods": {"metricName": "m", "targetAverageValue": "1500m"}},
+    {"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 60}},
+    {"type": "ContainerResource", "containerResource": {"name": "cpu", "targetAverageValue": "2", "container": "c"}},
+    {"type": "External", "external": {"metricName": "m", "metricSelector": _SELECTED["selector"], "targetValue": "7"}},
+    {"type": "External", "external": {"metricName": "m", "targetAverageValue": "7k"}},
+]  # fmt: skip
+_OTHER_MEASURES = [
+    {"type": "Object", "object": {"target": {"kind": "Service", "name": "s"}, "metricName": "m", "currentValue": "5"}},
+    {"type": "Pods", "pods": {"metricName": "m", "currentAverageValue": "1500m"}},
+    {"type": "Resource", "resource": {"name": "cpu", "currentAverageUtilization": 60, "currentAverageValue": "50m"}},
+    {"type": "External", "external": {"metricName": "m", "currentValue": "7", "currentAverageValue": "1"}},
+]
+_BEHAVIOR = {"ScaleUp": {"StabilizationWindowSeconds": 3, "SelectPolicy": "Min",
+                         "Policies": [{"Type": "Pods", "Value": 1, "PeriodSeconds": 9}]},
+             "scaleDown": {"selectPolicy": "Disabled",
+                           "policies": [{"type": "Percent", "value": 5, "periodSeconds": 7}]}}  # fmt: skip
+_CONDITION = {"type": "AbleToScale", "status": "True", "reason": "R", "message": "a < b & c",
+              "lastTransitionTime": "2026-01-02T03:04:05Z"}  # fmt: skip
+
+
+def _annotated(**values: Any) -> dict[str, Any]:
+    return {"annotations": {"kept": "yes"} | {
+        _ROUND_TRIP + name.replace("_", "-"): value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+    }}  # fmt: skip
+
 
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
@@ -255,6 +288,49 @@ SAMPLES: tuple[Sample, ...] = (
     ("an autoscaler with bad numbers", "autoscaling", "HorizontalPodAutoscaler",
      {"spec": {**_HPA, "minReplicas": 0, "maxReplicas": -1, "metrics": [{"type": "X"}, {"type": "Pods"},
       {"type": "Resource", "resource": {}}]}}),
+    ("an autoscaler with bad metrics", "autoscaling", "HorizontalPodAutoscaler", {"spec": {**_HPA, "metrics": [
+        {"type": "Object", "object": {"describedObject": {"kind": "a/b", "name": ""}, "metric": {"name": "%"},
+                                      "target": {"type": "Value"}}},
+        {"type": "Object", "object": {"describedObject": {"kind": "Service", "name": "s"}, "metric": {"name": "m"},
+                                      "target": {"type": "X", "value": "0", "averageValue": "-1"}}},
+        {"type": "External", "external": {"metric": {"name": ""}, "target": {"type": "Value"}}},
+        {"type": "External", "external": {"metric": {"name": "m"},
+                                          "target": {"type": "Value", "value": "-5Mi", "averageValue": "-1500m"}}},
+        {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}},
+        {"type": "ContainerResource", "containerResource": {"name": "", "container": "", "target": {}}},
+        {"type": "ContainerResource", "containerResource": {"name": "gpu", "container": "A",
+            "target": {"type": "Utilization", "averageUtilization": 0, "averageValue": "1"}}},
+        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": 0}}},
+        {"type": "Pods", "resource": {"name": "", "target": {}},
+         "pods": {"metric": {"name": ""}, "target": {"averageValue": "1", "type": "AverageValue"}}},
+        {"type": "Pods", "resource": {"name": "", "target": {}}}]}}),
+    ("an autoscaler with bad behavior", "autoscaling", "HorizontalPodAutoscaler", {"spec": {**_HPA, "behavior": {
+        "scaleUp": {"stabilizationWindowSeconds": -1, "selectPolicy": "X", "policies": []},
+        "scaleDown": {"stabilizationWindowSeconds": 3601, "policies": [
+            {"type": "X", "value": 0, "periodSeconds": 0}, {"type": "Pods", "value": 1, "periodSeconds": 1801}]}}}}),
+    ("an autoscaler with annotations of v1", "autoscaling", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=_OTHER_METRICS, behavior=_BEHAVIOR), "spec": _HPA}),
+    ("an old autoscaler", "autoscaling/v1", "HorizontalPodAutoscaler", {"spec": _HPA}),
+    ("an old autoscaler with a target", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"spec": {**_HPA, "minReplicas": 2, "targetCPUUtilizationPercentage": 50}}),
+    ("an old autoscaler without anything", "autoscaling/v1", "HorizontalPodAutoscaler", {}),
+    ("an old autoscaler with bad numbers", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"spec": {**_HPA, "minReplicas": 0, "maxReplicas": -1, "targetCPUUtilizationPercentage": -1}}),
+    ("an old autoscaler with other metrics", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=_OTHER_METRICS), "spec": _HPA}),
+    ("an old autoscaler with one target and other metrics", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=_OTHER_METRICS), "spec": {**_HPA, "targetCPUUtilizationPercentage": 50}}),
+    ("an old autoscaler with a behavior", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(behavior=_BEHAVIOR), "spec": _HPA}),
+    ("an old autoscaler with a status in annotations", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(current_metrics=_OTHER_MEASURES, conditions=[_CONDITION]), "spec": _HPA}),
+    ("an old autoscaler with annotations that say nothing", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics="{", behavior="{}", conditions="[]", current_metrics="null"), "spec": _HPA}),
+    ("an old autoscaler with annotations of wrong types", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=[{"type": "Pods", "pods": 1}], behavior={"ScaleUp": {"Policies": "x"}}),
+      "spec": _HPA}),
+    ("an old autoscaler with an empty metric", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=[{"type": "Pods", "pods": {"targetAverageValue": "0"}}, {}]), "spec": _HPA}),
     ("a budget", "policy", "PodDisruptionBudget",
      {"spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}}}),
     ("a budget without anything", "policy", "PodDisruptionBudget", {}),
@@ -374,6 +450,15 @@ CHANGES: tuple[Change, ...] = (
     ("a revision changes its data", "apps", "ControllerRevision", {"data": {"a": 1}}, {"data": {"a": 2}}, ""),
     ("an autoscaler reports", "autoscaling", "HorizontalPodAutoscaler", {"spec": _HPA},
      {"spec": _HPA, "status": {"currentReplicas": -1}}, "status"),
+    ("an old autoscaler reports", "autoscaling/v1", "HorizontalPodAutoscaler", {"spec": _HPA},
+     {"spec": {}, "status": {"currentReplicas": 2, "desiredReplicas": 3, "currentCPUUtilizationPercentage": 40,
+                             "lastScaleTime": "2026-01-02T03:04:05Z"}}, "status"),
+    ("an old autoscaler reports by annotations", "autoscaling/v1", "HorizontalPodAutoscaler", {"spec": _HPA},
+     {"metadata": _annotated(metrics=_OTHER_METRICS, current_metrics=_OTHER_MEASURES, conditions=[_CONDITION]),
+      "spec": {}, "status": {"currentReplicas": 2, "desiredReplicas": 3}}, "status"),
+    ("an old autoscaler changes", "autoscaling/v1", "HorizontalPodAutoscaler",
+     {"metadata": _annotated(metrics=_OTHER_METRICS), "spec": _HPA},
+     {"metadata": _annotated(current_metrics=_OTHER_MEASURES), "spec": {**_HPA, "targetCPUUtilizationPercentage": 9}}, ""),
     ("a budget changes", "policy", "PodDisruptionBudget", {}, {"spec": {"minAvailable": 1}}, ""),
     ("a service changes its address", "", "Service", {"spec": {"ports": [{"port": 80}]}},
      {"spec": {"ports": [{"port": 80}], "clusterIP": "None"}}, ""),

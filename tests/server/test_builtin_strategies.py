@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.server.builtin_real import ANSWERS, strategy_of, whole
 from tests.server.builtin_samples import SAMPLES
 from trimtab.server.builtin import strategies
-from trimtab.server.builtin.native import age, human_duration
+from trimtab.server.builtin.native import Native, age, human_duration
 from trimtab.server.builtin.pod import pull_policy, qos_class
 
 JSON = st.recursive(
@@ -298,3 +298,53 @@ def test_no_time_is_an_unknown_age() -> None:
 def test_every_sample_has_a_recorded_answer() -> None:
     text = ANSWERS.read_text()
     assert all(f'"{case}"' in text for case, *_ in SAMPLES)
+
+
+MEASURED = {
+    "currentReplicas": 2,
+    "desiredReplicas": 3,
+    "currentMetrics": [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 7, "averageValue": "70m"}}},
+        {"type": "Pods", "pods": {"metric": {"name": "m"}, "current": {"averageValue": "1500m"}}},
+    ],
+    "conditions": [{"type": "AbleToScale", "status": "True", "lastTransitionTime": None, "message": "a < b & c"}],
+}
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+MEMORY = {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}}
+PODS = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "5"}}}
+RULES = {
+    "stabilizationWindowSeconds": 5,
+    "selectPolicy": "Min",
+    "policies": [{"type": "Pods", "value": 1, "periodSeconds": 9}],
+}
+
+
+def autoscalers() -> tuple[Native, Native]:
+    return strategy_of("autoscaling/v2", "HorizontalPodAutoscaler"), strategy_of(
+        "autoscaling/v1", "HorizontalPodAutoscaler"
+    )
+
+
+@pytest.mark.parametrize("metrics", [[CPU], [MEMORY], [MEMORY, PODS, CPU]], ids=["cpu", "memory", "three"])
+@pytest.mark.parametrize("behavior", [None, {"scaleUp": RULES}, {"scaleUp": RULES, "scaleDown": RULES}])
+@pytest.mark.parametrize("status", [{}, MEASURED], ids=["unmeasured", "measured"])
+def test_an_autoscaler_survives_the_older_version(metrics: Any, behavior: Any, status: Any) -> None:
+    new, older = autoscalers()
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3, "metrics": metrics}
+    spec |= {} if behavior is None else {"behavior": behavior}
+    document = whole(new.kind, {"spec": spec, "status": status, "metadata": {"annotations": {"kept": "yes"}}})
+    new.default(document)
+    stored = copy.deepcopy(document)
+    assert older.to_storage(older.from_storage(document)) == stored
+
+
+def test_the_older_autoscaler_shows_what_it_has_no_fields_for_in_annotations() -> None:
+    new, older = autoscalers()
+    document = whole(new.kind, {"spec": {"maxReplicas": 3, "metrics": [PODS, CPU]}})
+    new.default(document)
+    shown = older.from_storage(document)
+    assert shown["spec"]["targetCPUUtilizationPercentage"] == 50
+    assert shown["metadata"]["annotations"] == {
+        "autoscaling.alpha.kubernetes.io/metrics": '[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"5"}}]'
+    }

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscaler. Nothing scales by itself here: it is stored, checked and shown."""
+"""HorizontalPodAutoscaler of `autoscaling/v2`. Nothing scales by itself here: it is stored, checked and shown."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from trimtab.model.errors import FieldError
-from trimtab.model.kind import Column
-from trimtab.server.builtin import names
+from trimtab.model.kind import Column, Kind
+from trimtab.server.builtin.autoscaling_rules import SOURCES, behavior_problems, metric_problems, reference_problems
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
-from trimtab.server.builtin.problems import at, each, forbidden, invalid, items, not_negative, required, unsupported
+from trimtab.server.builtin.problems import at, forbidden, invalid, items, not_negative
 from trimtab.server.builtin.quantities import canonical
 from trimtab.server.strategy import Document
 
-SOURCES = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
 _CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 _PERCENT = {"type": "Percent", "value": 100, "periodSeconds": 15}
 _SCALE_UP = {
@@ -28,6 +21,10 @@ _SCALE_UP = {
     "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _PERCENT],
 }
 _SCALE_DOWN = {"selectPolicy": "Max", "policies": [_PERCENT]}
+ROUND_TRIP = tuple(
+    f"autoscaling.alpha.kubernetes.io/{name}" for name in ("metrics", "behavior", "current-metrics", "conditions")
+)
+"""The annotations in which v1 shows what it has no fields for."""
 
 
 class HorizontalPodAutoscaler(Native):
@@ -42,6 +39,7 @@ class HorizontalPodAutoscaler(Native):
     )
 
     def complete(self, obj: Document) -> None:
+        _drop_round_trip(obj.get("metadata") or {})
         spec = obj.get("spec")
         if not isinstance(spec, dict):
             return
@@ -75,16 +73,13 @@ class HorizontalPodAutoscaler(Native):
             errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
         if least is not None and most < least:
             errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        ref = spec.get("scaleTargetRef") or {}
-        for field in ("kind", "name"):
-            path, value = f"spec.scaleTargetRef.{field}", ref.get(field)
-            errors += each(path, value, names.path_segment(value)) if value else [required(path)]
+        errors += reference_problems(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
         for index, metric in enumerate(spec.get("metrics") or []):
-            errors += _metric(metric, f"spec.metrics[{index}]")
+            errors += metric_problems(metric, f"spec.metrics[{index}]")
         if least == 0 and not any(m.get("type") in ("Object", "External") for m in spec.get("metrics") or []):
             why = "must specify at least one Object or External metric to support scaling to zero replicas"
             errors.append(forbidden("spec.metrics", why))
-        return errors
+        return errors + behavior_problems(spec.get("behavior") or {}, "spec.behavior")
 
     def row(self, obj: Document) -> Sequence[Any]:
         spec, ref = obj.get("spec") or {}, at(obj, "spec", "scaleTargetRef") or {}
@@ -98,41 +93,17 @@ class HorizontalPodAutoscaler(Native):
         )
 
 
-def _metric(metric: Document, path: str) -> list[FieldError]:
-    what = metric.get("type") or ""
-    errors = [] if what else [required(f"{path}.type", "must specify a metric source type")]
-    expected = SOURCES.get(what)
-    if expected is None:
-        return [*errors, unsupported(f"{path}.type", what, SOURCES)]
-    given = [source for source in SOURCES.values() if metric.get(source) is not None]
-    if given == ["resource"]:
-        errors += _resource(metric["resource"], f"{path}.resource")
-    if expected not in given:
-        errors.append(required(f"{path}.{expected}", "must populate information for the given metric source"))
-    if len(given) != 1:
-        why = "must populate the given metric source only"
-        errors += [forbidden(f"{path}.{source}", why) for source in given if source != expected]
-    return errors
+def without_round_trip(annotations: dict[str, str] | None) -> dict[str, str]:
+    return {name: value for name, value in (annotations or {}).items() if name not in ROUND_TRIP}
 
 
-def _resource(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    target, here = source.get("target") or {}, f"{path}.target"
-    what = target.get("type") or ""
-    if not what:
-        errors.append(required(f"{here}.type", "must specify a metric target type"))
-    if what not in ("Utilization", "Value", "AverageValue"):
-        errors.append(invalid(f"{here}.type", what, "must be either Utilization, Value, or AverageValue"))
-    utilization, value = target.get("averageUtilization"), target.get("averageValue")
-    if utilization is not None and utilization < 1:
-        errors.append(invalid(f"{here}.averageUtilization", utilization, "must be greater than 0"))
-    if utilization is None and value is None:
-        why = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{here}.averageUtilization", why))
-    if utilization is not None and value is not None:
-        why = "may not set both a target raw value and a target utilization"
-        errors.append(forbidden(f"{here}.averageValue", why))
-    return errors
+def _drop_round_trip(metadata: Document) -> None:
+    annotations = metadata.get("annotations") or {}
+    if not annotations.keys().isdisjoint(ROUND_TRIP):
+        kept = without_round_trip(annotations)
+        metadata["annotations"] = kept
+        if not kept:
+            del metadata["annotations"]
 
 
 def _targets(metrics: list[Document], current: list[Document]) -> str:
@@ -163,15 +134,15 @@ def _target(metric: Document, status: Document) -> str:
     return f"{now.get('value') or '<unknown>'}/{target.get('value')}"
 
 
-STRATEGIES = (
-    HorizontalPodAutoscaler(
-        kind(
-            "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
-            "horizontalpodautoscalers",
-            group="autoscaling",
-            short=("hpa",),
-            categories=("all",),
-            status=True,
-        )
-    ),
-)
+def served_kind(version: str) -> Kind:
+    return kind(
+        f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        group="autoscaling",
+        short=("hpa",),
+        categories=("all",),
+        status=True,
+    )
+
+
+V2 = HorizontalPodAutoscaler(served_kind("v2"))

@@ -41,6 +41,25 @@ def int_or_string(value: int | str) -> str:
     return f'intstr.IntOrString{{Type:0, IntVal:{value}, StrVal:""}}'
 
 
+def quantity(text: str) -> str:
+    """A quantity in its canonical form."""
+    number, _, exponent = text.partition("e")
+    digits = number.rstrip("EGKMPTikmnu")
+    suffix = number.removeprefix(digits)
+    binary = suffix.endswith("i")
+    value, scale = int(digits), int(exponent or 0)
+    if binary:
+        value *= 1024 ** " KMGTPE".index(suffix[0])
+    elif suffix:
+        scale = 3 * ("num kMGTPE".index(suffix) - 3)
+    amount = f"resource.int64Amount{{value:{value}, scale:{scale}}}"
+    form = "DecimalExponent" if exponent else "BinarySI" if binary else "DecimalSI"
+    return (
+        f"resource.Quantity{{i:{amount}, d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, "
+        f's:{quoted(text)}, Format:"{form}"}}'
+    )
+
+
 def raw_extension(document: Any) -> str:
     """Embedded JSON: Go shows its bytes, as a client that writes no spaces sends them."""
     data = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -42,16 +42,22 @@ def round_up(resources: Any) -> None:
                 amounts[name] = str(Quantity.of(Quantity(value).milli_value * 1_000_000))
 
 
+def resource_name_problems(name: str, path: str) -> list[FieldError]:
+    """What a resource that containers use must be called."""
+    errors = [invalid_go(path, name, problem) for problem in label_key_problems(name)]
+    if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
+        errors.append(invalid_go(path, name, "must be a standard resource type or fully qualified"))
+        errors.append(invalid_go(path, name, "must be a standard resource for containers"))
+    return errors
+
+
 def resource_problems(resources: dict[str, Any], path: str) -> list[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     errors = []
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             where = f"{path}.{field}[{name}]"
-            errors += [invalid_go(where, name, problem) for problem in label_key_problems(name)]
-            if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
-                errors.append(invalid_go(where, name, "must be a standard resource type or fully qualified"))
-                errors.append(invalid_go(where, name, "must be a standard resource for containers"))
+            errors += resource_name_problems(name, where)
             if Quantity(value) < Quantity(0):
                 errors.append(invalid(where, str(value), "must be greater than or equal to 0"))
             limit = limits.get(name)
