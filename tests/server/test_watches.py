@@ -46,7 +46,7 @@ async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
         assert (await event())["type"] == "ADDED"
         end = await event()
         assert end["type"] == "BOOKMARK"
-        assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        assert end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
 
 
 async def test_a_revision_that_was_compacted_away_is_a_410(api: Api) -> None:

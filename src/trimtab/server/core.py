@@ -135,7 +135,7 @@ class Server:
         try:
             return await self._handle(request)
         except StatusError as error:
-            return error_response(error)
+            return _in_form(request, error_response(error))
         except Exception as error:
             log.exception("a request failed", method=request.method, path=request.path)
             return error_response(internal(type(error).__name__))
@@ -325,6 +325,13 @@ class Server:
         body = orjson.dumps(document) if document is not None else b""
         headers = {b"content-type": b"application/json", b"user-agent": b"trimtab/server"}
         return Request(method=method, path="", query={}, headers=headers, body=body, user=SYSTEM, warnings=[])
+
+
+def _in_form(request: Request, response: Response) -> Response:
+    """A refusal in YAML for those who read YAML."""
+    if b"yaml" not in request.headers.get(b"accept", b""):
+        return response
+    return present(response, negotiate.form(request.header(b"accept"), "", None))
 
 
 def _check_name(name: str) -> None:

@@ -135,7 +135,8 @@ def _legacy(served: Served) -> list[dict[str, Any]]:
     if kind.categories:
         main["categories"] = list(kind.categories)
     if "get" in served.strategy.verbs:
-        raw = hashlib.sha256(f"{kind.group}/{served.stored.kind.version}/{kind.kind}".encode()).digest()
+        stored = served.stored.kind
+        raw = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
         main["storageVersionHash"] = base64.b64encode(raw[:8]).decode()
     rows = [main]
     for name, responds, verbs in _subresources(served):

@@ -51,7 +51,7 @@ async def list_(server: Server, request: Request, served: Served, target: Target
         return await _whole_list(served, target, options)
     page = await fetch(served, target, options)
     values = [served.item(entry) for entry in page.entries]
-    meta = list_meta(served, page, padded=form.as_ is not As.TABLE)
+    meta = list_meta(served, page, padded=form.as_ is As.OBJECT)
     if form.as_ is As.TABLE:
         include = tables.include_object(request.query.get("includeObject"))
         whole = [served.rendered(entry) for entry in page.entries]

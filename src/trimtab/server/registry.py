@@ -162,7 +162,7 @@ class Registry:
         """One kind for each place where objects are stored."""
         found: dict[str, Served] = {}
         for served in self:
-            if served.stored is served:
+            if served.stored is served and "get" in served.strategy.verbs:
                 found.setdefault(served.strategy.storage, served)
         return found
 

@@ -8,6 +8,7 @@ event with code 410 and the end of the stream.
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 HEARTBEAT = 60.0
 LONG = 5.0  # a watch of this many seconds ends with a bookmark
 _HEADS = {kind: b'{"type":"%s","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED")}
+BLUEPRINT = "kubernetes.io/initial-events-list-blueprint"
 INITIAL_END = "k8s.io/initial-events-end"
 
 
@@ -110,8 +112,18 @@ class _View:
         page = await reads.fetch(self.served, target, ListOptions(labels=options.labels, fields=options.fields))
         frames = [self._frame("ADDED", self.served.rendered(entry)) for entry in page.entries]
         if options.initial_events and options.bookmarks:
-            frames.append(self._bookmark(page.revision, {INITIAL_END: "true"}))
+            blueprint = base64.b64encode(self._empty_list()).decode()
+            frames.append(self._bookmark(page.revision, {INITIAL_END: "true", BLUEPRINT: blueprint}))
         return page.revision, b"".join(frames)
+
+    def _empty_list(self) -> bytes:
+        """By this clients know what kind of list the initial events make."""
+        kind = self.served.kind
+        if self.served.strategy.native:
+            empty = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": {}, "items": None}
+        else:
+            empty = {"apiVersion": kind.api_version, "items": [], "kind": kind.list_kind}
+        return orjson.dumps(empty) + b"\n"
 
     def idle(self, revision: Revision) -> bytes:
         """What a watcher is told when nothing happens."""

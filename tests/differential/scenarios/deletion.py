@@ -63,13 +63,6 @@ SCENARIOS: dict[str, list[Request]] = {
         merge(A, {"metadata": {"deletionTimestamp": None}}),
         merge(A, {"metadata": {"finalizers": []}}),
     ],
-    "waits: of a widget": [
-        post(WIDGETS, widget(metadata={"finalizers": ["example.com/x"]})),
-        delete(W, {"propagationPolicy": "Foreground"}),
-        get(W, until='"finalizers": ["example.com/x"]'),
-        merge(W, {"metadata": {"finalizers": None}}),
-        get(W, until="NotFound"),
-    ],
     "in the foreground without dependents": [
         _MAP,
         delete(f"{A}?propagationPolicy=Foreground"),

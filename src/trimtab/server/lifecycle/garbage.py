@@ -159,6 +159,9 @@ class Garbage:
                 if error.code != 404:
                     log.warning("garbage collection will try again", key=key, error=error.message)
                     self._server.spawn(self._later(key), "garbage retry")
+            except Exception:  # one bad object must not end the collection of all others
+                log.exception("garbage collection will try again", key=key)
+                self._server.spawn(self._later(key), "garbage retry")
 
     async def _later(self, key: Key) -> None:
         await self._server.clock.sleep(RETRY)
