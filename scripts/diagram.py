@@ -1,0 +1,147 @@
+"""The diagram of the architecture, drawn as SVG: boxes in rows, arrows between them. Dashed is what is planned."""
+
+from html import escape
+
+WIDTH, HEIGHT = 960, 700
+FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
+INK, SOFT, EDGE = "#1f2937", "#5b6676", "#94a3b8"
+CHANGE = "#2f855a"
+CLIENT, SERVER, PART, STORE, PLAN = "#e0ecff", "#f1f5f9", "#ffffff", "#e3f4e6", "#fafafa"
+
+
+def architecture() -> str:
+    """From those who ask, through the server, to the disk, and back as watch events."""
+    clients = [("kubectl", ""), ("trimtab get, apply …", ""), ("Python client", ""), ("kopf, kr8s, lightkube", "")]
+    lifecycle = "namespaces · garbage · definitions · expiry of events, each following a watch"
+    drawn = [
+        *_row(34, clients, CLIENT),
+        *_row(34, [("Terraform, Git, web", "planned")], PLAN, left=762, planned=True),
+        *_arrow(480, 82, 480, 122, "HTTPS, unix socket"),
+        _box(28, 124, 904, 268, SERVER),
+        _text(44, 148, "server", bold=True),
+        *_pipeline(
+            164,
+            [
+                ("wire", "HTTP/1.1, TLS", "bounded reading"),
+                ("door", "who is it?", "too many at once?"),
+                ("authorize", "RBAC, from memory", ""),
+                ("verb", "get · list · watch", "create · patch · delete"),
+                ("admit", "webhooks, schema,", "CEL, escalation"),
+            ],
+        ),
+        *_labelled(44, 266, 250, 52, "broadcast", "an event is framed once, for all"),
+        *_labelled(314, 266, 292, 52, "registry of kinds", "built in, and from CRDs at run time"),
+        *_labelled(626, 266, 290, 52, "apply, patch, tables, OpenAPI", "pure functions"),
+        *_labelled(314, 328, 602, 52, "lifecycle", lifecycle),
+        *_arrow(610, 392, 610, 432, "Backend: get, list, commit, watch"),
+        _box(28, 434, 904, 96, STORE),
+        _text(44, 458, "store", bold=True),
+        *_labelled(44, 470, 250, 48, "watch fan-out", "in order, no gap, or 410 Gone"),
+        *_labelled(314, 470, 292, 48, "group commit", "what queued while the disk was busy"),
+        *_labelled(626, 470, 290, 48, "SQLite: log, and latest into it", "each value once; WAL, synced"),
+        *_arrow(606, 494, 626, 494, ""),
+        *_arrow(314, 494, 294, 494, "", colour=CHANGE),
+        *_arrow(169, 470, 169, 320, "", colour=CHANGE),
+        *_arrow(124, 266, 124, 238, "", colour=CHANGE),
+        _path("M200,470 V354 H312", CHANGE),
+        _text(210, 418, "changes", colour=CHANGE, size=12),
+        _box(28, 566, 904, 110, PLAN, planned=True),
+        _text(44, 590, "runtime and systems", bold=True),
+        _text(222, 590, "planned: controllers in a process of their own, clients like any other", colour=SOFT, size=12),
+        *_row(608, list(SYSTEMS), PLAN, left=44, width=166, planned=True),
+        _path("M932,620 H946 V258 H934", "#475569", planned=True),
+    ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        'aria-label="The architecture of Trimtab">'
+    )
+    marker = (
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
+    )
+    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="10" fill="#ffffff"/>'
+    return "\n".join([head, marker, ground, *drawn, "</svg>"]) + "\n"
+
+
+SYSTEMS = (
+    ("discovery", "devices"),
+    ("images", "registries"),
+    ("rest", "any REST API"),
+    ("delivery", "traffic, metrics"),
+    ("hub, gitops", "services, Git"),
+)
+
+
+def _box(x: float, y: float, width: float, height: float, fill: str, *, planned: bool = False) -> str:
+    dash = ' stroke-dasharray="5 4"' if planned else ""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8" fill="{fill}" stroke="{EDGE}"{dash}/>'
+    )
+
+
+def _text(
+    x: float, y: float, text: str, *, bold: bool = False, colour: str = INK, size: int = 14, middle: bool = False
+) -> str:
+    anchor = ' text-anchor="middle"' if middle else ""
+    weight = ' font-weight="600"' if bold else ""
+    return f'<text x="{x:g}" y="{y:g}" {FONT} font-size="{size}" fill="{colour}"{weight}{anchor}>{escape(text)}</text>'
+
+
+def _labelled(x: float, y: float, width: float, height: float, title: str, about: str) -> list[str]:
+    centre = x + width / 2
+    return [
+        _box(x, y, width, height, PART),
+        _text(centre, y + height / 2 - 3, title, bold=True, size=13, middle=True),
+        _text(centre, y + height / 2 + 14, about, colour=SOFT, size=11, middle=True),
+    ]
+
+
+def _row(
+    y: float,
+    cells: list[tuple[str, str]],
+    fill: str,
+    *,
+    left: float = 28,
+    width: float = 170,
+    planned: bool = False,
+) -> list[str]:
+    drawn = []
+    for number, (title, about) in enumerate(cells):
+        x = left + number * (width + (8 if planned else 13.5))
+        drawn.append(_box(x, y, width, 48, fill, planned=planned))
+        drawn.append(_text(x + width / 2, y + (21 if about else 29), title, bold=True, size=13, middle=True))
+        if about:
+            drawn.append(_text(x + width / 2, y + 38, about, colour=SOFT, size=11, middle=True))
+    return drawn
+
+
+def _pipeline(y: float, steps: list[tuple[str, str, str]]) -> list[str]:
+    drawn, width, gap = [], 158.0, 20.5
+    for number, (title, *about) in enumerate(steps):
+        x = 44 + number * (width + gap)
+        drawn.append(_box(x, y, width, 72, PART))
+        drawn.append(_text(x + width / 2, y + 24, title, bold=True, middle=True))
+        lines = [line for line in about if line]
+        drawn += [
+            _text(x + width / 2, y + 43 + 16 * place, line, colour=SOFT, size=12, middle=True)
+            for place, line in enumerate(lines)
+        ]
+        if number:
+            drawn += _arrow(x - gap, y + 36, x, y + 36, "")
+    return drawn
+
+
+def _arrow(
+    x1: float, y1: float, x2: float, y2: float, label: str, *, colour: str = "#475569", planned: bool = False
+) -> list[str]:
+    dash = ' stroke-dasharray="5 4"' if planned else ""
+    line = (
+        f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}" stroke-width="1.6"{dash} '
+        'marker-end="url(#tip)"/>'
+    )
+    return [line, *([_text(x1 + 10, (y1 + y2) / 2 + 4, label, colour=SOFT, size=12)] if label else [])]
+
+
+def _path(route: str, colour: str, *, planned: bool = False) -> str:
+    dash = ' stroke-dasharray="5 4"' if planned else ""
+    return f'<path d="{route}" fill="none" stroke="{colour}" stroke-width="1.6"{dash} marker-end="url(#tip)"/>'

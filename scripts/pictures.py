@@ -1,0 +1,177 @@
+"""The pictures of the documentation, made by the project itself: `make docs`.
+
+    python scripts/pictures.py [FOLDER]        # docs/pictures unless told
+
+Terminal pictures show a tour of a server that is started for it; the diagram of the architecture is drawn by
+`diagram.py`. What differs from run to run (ages, ports) is replaced, so that an unchanged project gives unchanged files.
+"""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from diagram import architecture
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from trimtab.testing.embedded import TrimtabServer
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 96
+BLACK, RED, GREEN, YELLOW = (57, 64, 76), (240, 113, 120), (140, 212, 122), (240, 198, 116)
+BLUE, MAGENTA, CYAN, WHITE = (122, 170, 245), (199, 146, 234), (110, 205, 220), (214, 222, 235)
+COLOURS = [BLACK, RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, WHITE]
+THEME = TerminalTheme((22, 27, 34), WHITE, COLOURS, [*COLOURS[:-1], (255, 255, 255)])
+# Without a font from the network: a picture must look the same wherever it is shown.
+FORMAT = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+  font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix" xml:space="preserve">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+CONFLICT = """\
+apiVersion: ground.example.com/v1
+kind: Beacon
+metadata: {name: north}
+spec: {color: green}
+"""
+
+TOUR: dict[str, tuple[str, ...]] = {
+    "kubectl": (
+        "kubectl apply -f examples/ground/crd.yaml",
+        "kubectl apply --server-side -f examples/ground/beacons.yaml",
+        "kubectl get beacons -o wide",
+        "kubectl explain beacon.spec.color",
+        'kubectl patch beacon north --type=merge -p \'{"spec":{"site":"hill"}}\'',
+        "kubectl scale beacon north --replicas=3",
+    ),
+    "access": (
+        "kubectl apply -f examples/ground/rbac.yaml",
+        'kubectl config set-credentials keeper --token="$(kubectl create token keeper)"',
+        "kubectl config set-context keeper --cluster=trimtab --user=keeper",
+        "kubectl --context=keeper get beacons",
+        "kubectl --context=keeper delete beacon north",
+        "kubectl auth can-i list beacons --as=system:serviceaccount:default:keeper",
+        "kubectl auth can-i list secrets --as=system:serviceaccount:default:keeper",
+    ),
+    "trimtab": (
+        "trimtab apply -f examples/ground/deployment.yaml",
+        "trimtab get deployments,beacons",
+        "trimtab tree deployment web",
+        "trimtab wait beacon/north --for='jsonpath={.spec.replicas}=3'",
+        "trimtab apply -f green.yaml --field-manager=painter",
+        "trimtab describe beacon south",
+    ),
+}
+"""The commands of each picture, in order: what one leaves behind the next finds."""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "architecture.svg").write_text(architecture())
+    with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
+        stage = Stage(Path(place), server.kubeconfig)
+        stage.settle()
+        save(folder, "up", "make up", up(stage))
+        for name, commands in TOUR.items():
+            save(folder, name, name, [(command, stage.run(command)) for command in commands])
+
+
+class Stage:
+    """Where the commands run: a folder with the examples in it, and nothing of the user's own."""
+
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
+        self._folder = folder
+        (folder / "examples").symlink_to(ROOT / "examples")
+        (folder / "green.yaml").write_text(CONFLICT)
+        binaries = Path(sys.executable).parent
+        self._env = {
+            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "TERM": "xterm-256color",
+            "KUBECONFIG": str(kubeconfig),
+        }
+
+    def run(self, command: str) -> str:
+        """What a command says on a terminal of the picture's width, colours included."""
+        ours, its = pty.openpty()
+        termios.tcsetwinsize(its, (50, WIDTH))
+        process = subprocess.Popen(command, shell=True, cwd=self._folder, env=self._env, stdout=its, stderr=its)
+        os.close(its)
+        said = b"".join(iter(lambda: _read(ours), b""))
+        os.close(ours)
+        process.wait(timeout=60)
+        return normal(said.decode())
+
+    def settle(self) -> None:
+        """Wait until the namespaces have what belongs in them."""
+        for _ in range(100):
+            if "default" in self.run("kubectl get serviceaccounts -n kube-public"):
+                return
+            time.sleep(0.05)
+
+
+def _read(terminal: int) -> bytes:
+    """The next bytes; none at the end, which a terminal tells by an error."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
+def up(stage: Stage) -> list[tuple[str, str]]:
+    ready = "trimtab is ready at https://127.0.0.1:7443  kubeconfig .trimtab/kubeconfig"
+    commands = ("export KUBECONFIG=.trimtab/kubeconfig", "kubectl version", "kubectl get namespaces")
+    shown = [(command, "" if command.startswith("export") else stage.run(command)) for command in commands]
+    return [("make up", ready), ("", ""), *shown]
+
+
+def normal(text: str) -> str:
+    """Without what differs from run to run; columns keep their places."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-01T12:00:00Z", text)
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:7443", text)
+    text = re.sub(r"(?<![\w.-])\d+(ms|s)(?= ago|\s|$)", lambda found: "1s".ljust(len(found[0])), text)
+    text = re.sub(r"^(Client Version: v\d+\.\d+\.\d+)\S*", r"\1", text, flags=re.MULTILINE)
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def save(folder: Path, name: str, title: str, scenes: Sequence[tuple[str, str]]) -> None:
+    """A picture of commands and what they say."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard")
+    for command, said in scenes:
+        if command:
+            console.print(Text.assemble(("$ ", "green"), (command, "bold bright_white")))
+        if said or not command:
+            console.print(Text.from_ansi(said), highlight=False)
+    svg = console.export_svg(title=title, theme=THEME, code_format=FORMAT, unique_id=name)
+    (folder / f"{name}.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
+
+
+if __name__ == "__main__":
+    main()
