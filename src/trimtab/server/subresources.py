@@ -19,9 +19,10 @@ from trimtab.model.errors import (
 )
 from trimtab.server import body, negotiate, reads, writes
 from trimtab.server.auth.token_requests import create_token
+from trimtab.server.builtin import scale
 from trimtab.server.http import Answer, Request, Response, json_response
+from trimtab.server.negotiate import Form
 from trimtab.server.patch import json_patch, merge
-from trimtab.server.present import present
 from trimtab.server.reader import StoreReader
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
@@ -68,7 +69,7 @@ class Subresources:
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
         if verb == "get":
             _, live = await served.load(target.namespace, target.name)
-            return present(json_response(scale_of(served, live)), form)
+            return self._show_scale(request, served, live, form, 200)
         media = body.media_type(request.header(b"content-type"))
         if verb == "patch" and media == writes.APPLY_PATCH:
             response = await self._apply_scale(request, served, target)
@@ -76,7 +77,12 @@ class Subresources:
             response = await self._write_scale(request, served, target, media if verb == "patch" else "")
         else:
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
-        return present(json_response(scale_of(served, orjson.loads(response.body)), response.code), form)
+        return self._show_scale(request, served, orjson.loads(response.body), form, response.code)
+
+    def _show_scale(self, request: Request, served: Served, document: Document, form: Form, code: int) -> Answer:
+        strategy = scale.NATIVE if served.strategy.native else scale.CUSTOM
+        shown = Served(strategy.by(self._server.clock), self._server.store)
+        return self._server.shape(request, json_response(scale_of(served, document), code), shown, form)
 
     async def _write_scale(self, request: Request, served: Served, target: Target, patch: str) -> Response:
         _, live = await served.load(target.namespace, target.name)
@@ -159,8 +165,8 @@ def _checked_scale(document: Any) -> Document:
     return document
 
 
-def _replicas(scale: Document, name: str) -> int:
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
+def _replicas(wanted: Document, name: str) -> int:
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request("Scale: spec.replicas must be an integer")
     if replicas < 0:
