@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from trimtab.testing.embedded import TrimtabServer
+from trimtab.model.yaml import load
+from trimtab.testing.peer import ApiServer
 
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 
@@ -98,16 +99,19 @@ def bare(tmp_path: Path, zygote: Zygote) -> Program:
     return Program(tmp_path, environment(), zygote)
 
 
-@pytest.fixture
-def trimtab(trimtab_server: TrimtabServer, tmp_path: Path, zygote: Zygote) -> Program:
-    """With a server, and an empty namespace as the default one."""
+@pytest.fixture(params=["trimtab_server", pytest.param("real_cluster", marks=pytest.mark.cluster)])
+def trimtab(request: pytest.FixtureRequest, tmp_path: Path, zygote: Zygote) -> Program:
+    """With a server, ours and a real one in turn, and an empty namespace as the default one."""
+    server: ApiServer = request.getfixturevalue(request.param)
     namespace = f"cli-{next(_numbers)}"
+    document = load(server.kubeconfig.read_text())
+    document["contexts"][0]["context"]["namespace"] = namespace
     kubeconfig = tmp_path / "kubeconfig"
-    text = trimtab_server.kubeconfig.read_text()
-    kubeconfig.write_text(text.replace('namespace: "default"', f'namespace: "{namespace}"'))
+    kubeconfig.write_text(json.dumps(document))
     program = Program(tmp_path, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)
     manifest = f'{{"apiVersion": "v1", "kind": "Namespace", "metadata": {{"name": "{namespace}"}}}}'
     assert program("apply", "-f", "-", stdin=manifest).code == 0
+    assert program("wait", "cm/kube-root-ca.crt", "sa/default", "--for", "create").code == 0
     return program
 
 

@@ -106,7 +106,9 @@ def test_a_socket_is_a_server(trimtab_server: TrimtabServer, bare: Program) -> N
 
 def test_a_refusal_has_its_exit_code(trimtab: Program) -> None:
     config = Path(trimtab.env["KUBECONFIG"])
-    config.write_text(config.read_text().replace("  user:\n", '  user:\n    as: "nobody"\n', 1))
+    document = json.loads(config.read_text())
+    document["users"][0]["user"]["as"] = "nobody"
+    config.write_text(json.dumps(document))
     ran = trimtab("get", "cm")
     assert ran.code == 4
     assert 'User "nobody" cannot list resource "configmaps"' in ran.err
