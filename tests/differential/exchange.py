@@ -13,9 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from trimtab.model import yaml
 from trimtab.testing.peer import ApiServer, read_access
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -144,9 +143,9 @@ def filled_body(body: Any, earlier: list[Answer], words: dict[str, str]) -> byte
 def parsed(raw: bytes, content: str) -> Any:
     try:
         if content.startswith("application/yaml"):
-            return YAML(typ="safe", pure=True).load(raw.decode())
+            return yaml.load(raw.decode())
         return json.loads(raw)
-    except (ValueError, YAMLError):
+    except ValueError:
         return raw.decode("utf-8", errors="replace")
 
 

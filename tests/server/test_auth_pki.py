@@ -197,19 +197,19 @@ def test_old_protocols_are_refused(pki: Pki) -> None:
 
 
 def test_the_kubeconfig_is_private_and_complete(pki: Pki, tmp_path: Path) -> None:
-    from ruamel.yaml import YAML
+    from trimtab.model import yaml
 
     path = tmp_path / "kubeconfig"
     write_kubeconfig(path, "https://127.0.0.1:7443", pki)
-    config = YAML(typ="safe").load(path)
+    config = yaml.load(path.read_text())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:7443"
     assert set(config["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
 
 
 def test_a_kubeconfig_can_be_for_a_token(pki: Pki, tmp_path: Path) -> None:
-    from ruamel.yaml import YAML
+    from trimtab.model import yaml
 
     path = tmp_path / "kubeconfig"
     write_kubeconfig(path, "https://127.0.0.1:7443", pki, token="t: #1")
-    assert YAML(typ="safe").load(path)["users"][0]["user"] == {"token": "t: #1"}
+    assert yaml.load(path.read_text())["users"][0]["user"] == {"token": "t: #1"}

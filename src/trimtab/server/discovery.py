@@ -15,6 +15,7 @@ from trimtab.server.registry import Registry, Served
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 TOKEN = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
+_STORED = {"customresourcedefinitions.apiextensions.k8s.io": "v1beta1"}  # as the hash of the real server has it
 STABLE_FIRST = ("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling")
 
 
@@ -136,7 +137,8 @@ def _legacy(served: Served) -> list[dict[str, Any]]:
         main["categories"] = list(kind.categories)
     if "get" in served.strategy.verbs:
         stored = served.stored.kind
-        raw = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
+        version = _STORED.get(stored.resource, stored.version)
+        raw = hashlib.sha256(f"{stored.group}/{version}/{stored.kind}".encode()).digest()
         main["storageVersionHash"] = base64.b64encode(raw[:8]).decode()
     rows = [main]
     for name, responds, verbs in _subresources(served):

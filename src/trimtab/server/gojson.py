@@ -10,7 +10,7 @@ from collections.abc import Iterator
 _SPACE = b" \t\r\n"
 _END = "unexpected end of JSON input"
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-MAX_DEPTH = 10_000
+MAX_DEPTH = 200
 
 
 class _Refused(Exception):  # noqa: N818 - never leaves this module
@@ -46,7 +46,7 @@ def _summary(data: bytes) -> str:
 
 
 class _Scanner:
-    """A recursive descent without recursion: a stack of what each open bracket expects next."""
+    """A recursive descent, bounded in depth; the stack holds the brackets that are open."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

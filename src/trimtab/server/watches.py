@@ -119,6 +119,7 @@ class _View:
     def _empty_list(self) -> bytes:
         """By this clients know what kind of list the initial events make."""
         kind = self.served.kind
+        empty: dict[str, Any]
         if self.served.strategy.native:
             empty = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": {}, "items": None}
         else:

@@ -5,7 +5,7 @@ import ssl
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ruamel.yaml import YAML
+from trimtab.model import yaml
 
 
 class ApiServer(Protocol):
@@ -43,7 +43,7 @@ class Access(NamedTuple):
 
 def read_access(kubeconfig: Path) -> Access:
     """The access of the current context; data in the file are written to PEM files next to it."""
-    document: dict[str, Any] = YAML(typ="safe", pure=True).load(kubeconfig.read_text())
+    document: dict[str, Any] = yaml.load(kubeconfig.read_text())
     context = _named(document, "contexts", document["current-context"])["context"]
     cluster = _named(document, "clusters", context["cluster"])["cluster"]
     user = _named(document, "users", context["user"])["user"]
