@@ -35,7 +35,7 @@ def run(command: Coroutine[Any, Any, int]) -> int:
 
 
 def told(error: Exception) -> tuple[int, str]:
-    """The exit code and the line of a failure. What is not known here is a mistake of ours and is raised."""
+    """The exit code and the line of a failure. What is not known here is a mistake of ours: $TRIMTAB_DEBUG shows where."""
     from trimtab.client.config import ConfigError
     from trimtab.client.transport import Silent, Unreachable
     from trimtab.model.errors import StatusError
@@ -50,7 +50,9 @@ def told(error: Exception) -> tuple[int, str]:
         return TIMED_OUT, str(error)
     if isinstance(error, ConfigError | OSError):
         return FAILED, str(error)
-    raise error
+    if os.environ.get("TRIMTAB_DEBUG"):
+        raise error
+    return FAILED, f"unexpected {type(error).__name__}: {error}; TRIMTAB_DEBUG=1 shows where"
 
 
 def code_of(error: Any) -> int:
@@ -69,4 +71,5 @@ def together(codes: list[int]) -> int:
 
 
 def complain(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    """One line, whatever a server put into its message."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)

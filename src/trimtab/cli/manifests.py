@@ -16,6 +16,7 @@ from trimtab.cli.codes import USAGE, Problem
 
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_BYTES = 64 * 1024 * 1024
+MAX_NODES = 2_000_000
 
 _MARKER = re.compile(r"^(---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
@@ -67,24 +68,52 @@ def read(sources: Sequence[str], *, recursive: bool = False) -> list[Manifest | 
 
 def documents(text: str, name: str) -> Iterator[Manifest | Bad]:
     """The documents in a text, Lists unpacked."""
-    from trimtab.model.yaml import YamlError, load
+    from trimtab.model.yaml import YamlError
 
     for line, part in _split(text):
         where = f"{name}:{line}"
         try:
-            # the blank lines in front make the lines of messages those of the file
-            document = orjson.loads(part) if part.lstrip().startswith("{") else load("\n" * (line - 1) + part)
-        except YamlError as error:
-            yield Bad(where, f"is no YAML: {error}")
+            document = _parsed(part)
+        except YamlError:
+            yield Bad(where, f"is no YAML: {_complaint(part, line)}")
             continue
-        except orjson.JSONDecodeError:
-            try:
-                document = load("\n" * (line - 1) + part)  # YAML in flow style begins alike
-            except YamlError as error:
-                yield Bad(where, f"is neither JSON nor YAML: {error}")
-                continue
-        if document is not None:
+        if _nodes(document, {}) > MAX_NODES:
+            yield Bad(where, "its aliases make it too large")
+        elif document is not None:
             yield from _checked(document, where)
+
+
+def _parsed(text: str) -> Any:
+    from trimtab.model.yaml import load
+
+    if text.startswith("{"):
+        try:
+            return orjson.loads(text)  # a hundred times faster
+        except orjson.JSONDecodeError:
+            pass  # YAML in flow style begins alike
+    return load(text)
+
+
+def _complaint(text: str, line: int) -> str:
+    """What is wrong with a document; blank lines in front make the line in it that of the file."""
+    from trimtab.model.yaml import YamlError, load
+
+    try:
+        load("\n" * (line - 1) + text)
+    except YamlError as error:
+        return str(error)
+    return "it cannot be read"
+
+
+def _nodes(value: Any, known: dict[int, int]) -> int:
+    """How many values there are once aliases are written out; each shared one is counted once and multiplied."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 0  # a circle adds nothing here, and is no JSON later
+        inside = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_nodes(item, known) for item in inside)
+    return known[id(value)]
 
 
 def _checked(document: Any, where: str) -> Iterator[Manifest | Bad]:
@@ -108,14 +137,15 @@ def _checked(document: Any, where: str) -> Iterator[Manifest | Bad]:
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
     """The documents of a stream, each with the line of its first content. A marker in the first column always divides."""
-    bounds = [0, *(match.end() for match in _MARKER.finditer(text)), len(text) + 1]
+    bounds = [0, *(match.end() for match in _MARKER.finditer(text)), len(text) + 3]
+    line, counted = 1, 0
     for start, end in itertools.pairwise(bounds):
-        stop = end - 3 if end <= len(text) else end
-        part = text[start : max(start, stop)]
+        part = text[start : end - 3]  # the marker itself is the next one's
         blank = _BLANK.match(part)
         skipped = blank.end() if blank else 0
+        line, counted = line + text.count("\n", counted, start + skipped), start + skipped
         if part[skipped:].strip():
-            yield text.count("\n", 0, start + skipped) + 1, part[skipped:]
+            yield line, part[skipped:]
 
 
 def _files(path: Path, recursive: bool) -> list[Path]:

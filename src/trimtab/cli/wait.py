@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cli.access import Access, Session, session
-from trimtab.cli.codes import NOT_FOUND, OK, TIMED_OUT, USAGE, Problem, complain, run, together
+from trimtab.cli.codes import NOT_FOUND, OK, TIMED_OUT, USAGE, Problem, code_of, complain, run, together
 from trimtab.cli.output import named
 from trimtab.cli.targets import namespace_of, targets
 from trimtab.client.discovery import ApiResource
@@ -79,7 +79,7 @@ async def _one(server: Session, resource: ApiResource, name: str, judge: Judge, 
         return TIMED_OUT
     except StatusError as error:
         complain(error.message)
-        return NOT_FOUND if error.code == 404 else 1
+        return code_of(error)
     finally:
         await following.aclose()
     return OK
