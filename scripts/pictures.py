@@ -110,9 +110,10 @@ class Stage:
         self._folder = folder
         (folder / "examples").symlink_to(ROOT / "examples")
         (folder / "green.yaml").write_text(CONFLICT)
-        binaries = Path(sys.executable).parent
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        tools = os.environ.get("TRIMTAB_TOOLS") or cache / "trimtab" / "tools" / "bin"  # as scripts/packages.sh has it
         self._env = {
-            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join(map(str, (Path(sys.executable).parent, os.environ["PATH"], tools))),
             "HOME": str(folder),
             "TERM": "xterm-256color",
             "KUBECONFIG": str(kubeconfig),
@@ -147,7 +148,7 @@ def _read(terminal: int) -> bytes:
 
 def up(stage: Stage) -> list[tuple[str, str]]:
     ready = "trimtab is ready at https://127.0.0.1:7443  kubeconfig .trimtab/kubeconfig"
-    commands = ("export KUBECONFIG=.trimtab/kubeconfig", "kubectl version", "kubectl get namespaces")
+    commands = ("export KUBECONFIG=.trimtab/kubeconfig", "kubectl version | grep Server", "kubectl get namespaces")
     shown = [(command, "" if command.startswith("export") else stage.run(command)) for command in commands]
     return [("make up", ready), ("", ""), *shown]
 
@@ -157,7 +158,6 @@ def normal(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-01T12:00:00Z", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:7443", text)
     text = re.sub(r"(?<![\w.-])\d+(ms|s)(?= ago|\s|$)", lambda found: "1s".ljust(len(found[0])), text)
-    text = re.sub(r"^(Client Version: v\d+\.\d+\.\d+)\S*", r"\1", text, flags=re.MULTILINE)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
