@@ -81,6 +81,11 @@ def _crd(*versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
     }
 
 
+_SECOND = {"name": "v2", "storage": False}
+_UNTYPED = {"schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {}}}}}
+_SCALED = {"subresources": {"scale": {"specReplicasPath": ".status.a", "labelSelectorPath": "x"}}}
+_COLUMNS = {"additionalPrinterColumns": [{"name": "A", "type": "x", "jsonPath": ".a"}]}
+_SELECTABLE = {"selectableFields": [{"jsonPath": ".spec.a"}]}
 _ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
 _RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 _INVOLVED = {"kind": "Pod", "name": "p", "namespace": "default", "apiVersion": "v1"}
@@ -405,6 +410,19 @@ SAMPLES: tuple[Sample, ...] = (
      _crd({"additionalPrinterColumns": [{"name": "A", "type": "x", "jsonPath": ".a"}]},
           {"name": "v2", "storage": False,
            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {}}}}})),
+    ("two versions that share a bad schema", "apiextensions.k8s.io", "CustomResourceDefinition", _crd(_UNTYPED, {**_UNTYPED, **_SECOND})),
+    ("two versions with bad schemas of their own", "apiextensions.k8s.io", "CustomResourceDefinition",
+     _crd(_UNTYPED, {"schema": {"openAPIV3Schema": {"type": "array"}}, **_SECOND})),
+    ("two versions that share a bad schema but no subresources", "apiextensions.k8s.io", "CustomResourceDefinition",
+     _crd({**_UNTYPED, "subresources": {"status": {}}}, {**_UNTYPED, **_SECOND})),
+    ("two versions that share a scale", "apiextensions.k8s.io", "CustomResourceDefinition", _crd(_SCALED, {**_SCALED, **_SECOND})),
+    ("two versions that share columns", "apiextensions.k8s.io", "CustomResourceDefinition", _crd(_COLUMNS, {**_COLUMNS, **_SECOND})),
+    ("two versions of which one has selectable fields", "apiextensions.k8s.io", "CustomResourceDefinition", _crd(_SELECTABLE, _SECOND)),
+    ("two versions that share selectable fields but no schema", "apiextensions.k8s.io", "CustomResourceDefinition",
+     _crd(_SELECTABLE, {**_SELECTABLE, "schema": {"openAPIV3Schema": {"type": "object"}}, **_SECOND})),
+    ("two versions of which one has no schema", "apiextensions.k8s.io", "CustomResourceDefinition", _crd({}, {"schema": {}, **_SECOND})),
+    ("a definition without versions", "apiextensions.k8s.io", "CustomResourceDefinition", _crd(versions=[])),
+    ("a definition with a version without a name", "apiextensions.k8s.io", "CustomResourceDefinition", _crd({"name": ""})),
     ("two storage versions of one name", "apiextensions.k8s.io", "CustomResourceDefinition", _crd({}, {})),
     ("a definition with a bad version", "apiextensions.k8s.io", "CustomResourceDefinition", _crd({"name": "1v"})),
     ("a definition of a protected group", "apiextensions.k8s.io", "CustomResourceDefinition",

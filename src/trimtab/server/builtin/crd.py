@@ -54,21 +54,22 @@ def spec_problems(spec: Document) -> list[FieldError]:
         path = f"spec.versions[{index}]"
         if problems := names.dns_1035(version.get("name", "")):
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(problems)))
-        errors += _version(version, path, {field: f"{path}.{field}" for field in _TOP if not tops[field]})
+        own = {field: f"{path}.{field}" for field in _TOP if not tops[field]}
+        errors += _version(version, path, own, status=_has_status(version))
+    shown = gosource.crd_versions(spec.get("versions"), tops)
     if len({version.get("name") for version in versions}) != len(versions):
-        errors.append(
-            invalid_go("spec.versions", gosource.crd_versions(versions, tops), "must contain unique version names")
-        )
+        errors.append(invalid_go("spec.versions", shown, "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
-        why = "must have exactly one version marked as storage version"
-        errors.append(invalid_go("spec.versions", gosource.crd_versions(versions, tops), why))
-    if versions and (problems := names.dns_1035(versions[0].get("name", ""))):
-        errors.append(invalid("spec.version", versions[0].get("name", ""), ",".join(problems)))
+        errors.append(invalid_go("spec.versions", shown, "must have exactly one version marked as storage version"))
+    first = versions[0].get("name", "") if versions else ""
+    if first and (problems := names.dns_1035(first)):
+        errors.append(invalid("spec.version", first, ",".join(problems)))
     what = spec.get("names") or {}
     errors += [required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not what.get(f)]
     errors += name_problems(what, "spec.names")
     if versions:
-        errors += _version(versions[0], "", {field: f"spec.{top}" for field, top in _TOP.items() if tops[field]})
+        shared = {field: f"spec.{top}" for field, top in _TOP.items() if tops[field]}
+        errors += _version(versions[0], "", shared, status=any(_has_status(version) for version in versions))
     return errors + _conversion(spec.get("conversion"))
 
 
@@ -86,8 +87,12 @@ def _shared(versions: list[Document], field: str) -> bool:
     return bool(first) and all(version.get(field) == first for version in versions)
 
 
-def _version(version: Document, path: str, paths: dict[str, str]) -> list[FieldError]:
-    """The fields of one version that `paths` names, each reported at its path."""
+def _has_status(version: Document) -> bool:
+    return at(version, "subresources", "status") is not None
+
+
+def _version(version: Document, path: str, paths: dict[str, str], *, status: bool) -> list[FieldError]:
+    """The fields of one version that `paths` names, each reported at its path; "" is the path of what all share."""
     errors = []
     if path:
         errors += [
@@ -95,14 +100,18 @@ def _version(version: Document, path: str, paths: dict[str, str]) -> list[FieldE
             for problem in _deprecation(version)
         ]
     if "schema" in paths:
-        errors += _schema(version, paths["schema"])
+        errors += _schema(version, paths["schema"], status)
     if "subresources" in paths:
         errors += _subresources(version.get("subresources"), paths["subresources"])
     if "additionalPrinterColumns" in paths:
         for index, column in enumerate(version.get("additionalPrinterColumns") or []):
             errors += _column(column, f"{paths['additionalPrinterColumns']}[{index}]")
-    if "selectableFields" in paths:
-        errors += _selectable(version, paths["selectableFields"])
+    if "selectableFields" in paths and version.get("selectableFields"):
+        if "schema" in paths:
+            errors += _selectable(version, paths["selectableFields"])
+        else:  # the real server does not look for the schema at the other level
+            missing = "version.schema.openAPIV3Schema is not included" if path else "validations.schema is included"
+            errors.append(invalid(paths["selectableFields"], "", f"selectableFields may only be set when {missing}"))
     return errors
 
 
@@ -125,14 +134,14 @@ def _deprecation(version: Document) -> list[str]:
     return problems
 
 
-def _schema(version: Document, path: str) -> list[FieldError]:
+def _schema(version: Document, path: str, status: bool) -> list[FieldError]:
     schema = at(version, "schema", "openAPIV3Schema")
     if schema is None:
         return []
     from trimtab.model.schema.structural import check
 
     here = f"{path}.openAPIV3Schema"
-    errors = check(schema, here, status=at(version, "subresources", "status") is not None)
+    errors = check(schema, here, status=status)
     if not errors and "x-kubernetes-validations" in msgspec.json.encode(schema).decode():
         from trimtab.model.schema.rules import Rules
 

@@ -76,10 +76,10 @@ _VERSION_FIELDS = {
 }
 
 
-def crd_versions(versions: list[dict[str, Any]], shared: Mapping[str, bool]) -> str:
+def crd_versions(versions: list[dict[str, Any]] | None, shared: Mapping[str, bool]) -> str:
     """Versions of a definition, without the fields that all share. What stands behind a pointer is an ellipsis here."""
     package = "apiextensions.CustomResourceDefinitionVersion"
-    if not versions:
+    if versions is None:
         return f"[]{package}(nil)"
     shown = []
     for version in versions:
