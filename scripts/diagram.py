@@ -12,7 +12,7 @@ CLIENT, SERVER, PART, STORE, PLAN = "#e0ecff", "#f1f5f9", "#ffffff", "#e3f4e6", 
 def architecture() -> str:
     """From those who ask, through the server, to the disk, and back as watch events."""
     clients = [("kubectl", ""), ("trimtab get, apply …", ""), ("Python client", ""), ("kopf, kr8s, lightkube", "")]
-    lifecycle = "namespaces · garbage · definitions · expiry of events, each following a watch"
+    lifecycle = "namespaces · garbage collection · definitions · expiry of events"
     drawn = [
         *_row(34, clients, CLIENT),
         *_row(34, [("Terraform, Git, web", "planned")], PLAN, left=762, planned=True),

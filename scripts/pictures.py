@@ -64,6 +64,7 @@ spec: {color: green}
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
+        "kubectl wait --for=condition=Established crd/beacons.ground.example.com",
         "kubectl apply --server-side -f examples/ground/beacons.yaml",
         "kubectl get beacons -o wide",
         "kubectl explain beacon.spec.color",
@@ -98,7 +99,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
-        save(folder, "up", "make up", up(stage))
+        ready = Path(place, "trimtab.log").read_text().replace(str(server.kubeconfig.parent), ".trimtab")
+        save(folder, "up", "make up", up(stage, normal(ready)))
         for name, commands in TOUR.items():
             save(folder, name, name, [(command, stage.run(command)) for command in commands])
 
@@ -146,8 +148,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def up(stage: Stage) -> list[tuple[str, str]]:
-    ready = "trimtab is ready at https://127.0.0.1:7443  kubeconfig .trimtab/kubeconfig"
+def up(stage: Stage, ready: str) -> list[tuple[str, str]]:
     commands = ("export KUBECONFIG=.trimtab/kubeconfig", "kubectl version | grep Server", "kubectl get namespaces")
     shown = [(command, "" if command.startswith("export") else stage.run(command)) for command in commands]
     return [("make up", ready), ("", ""), *shown]
