@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from tests.client.conftest import CONFIG_MAP, config_map, eventually
 from tests.client.widgets import Widget, WidgetSpec, WidgetStatus
@@ -20,7 +20,8 @@ from trimtab.client.protocol import Event, EventType, Listing, Named, Preconditi
 from trimtab.client.transport import Call, Reply, Transport
 from trimtab.model.errors import StatusError
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Untyped
+from trimtab.model.resource import Resource, Spec
+from trimtab.model.scheme import Scheme, Untyped
 
 
 def widget(name: str, namespace: str, **spec: Any) -> Widget:
@@ -258,6 +259,26 @@ async def test_metadata_can_be_listed_alone(client: ApiClient, namespace: str) -
     listing = await client.list(Widget, Query(namespace=namespace, metadata_only=True))
     (item,) = listing.items
     assert (item.name, item.kind, "spec" in item.raw) == ("a", "PartialObjectMetadata", False)
+
+
+async def test_an_object_that_does_not_fit_its_class_hides_no_other(client: ApiClient, namespace: str) -> None:
+    await client.create(widget("small", namespace))
+    await client.create(widget("large", namespace, size=2**40))
+    narrow = ApiClient(client.transport, Scheme())
+    narrow.scheme.register(NarrowWidget)
+    listing = await narrow.list(NarrowWidget, Query(namespace=namespace))
+    assert [(item.name, type(item)) for item in listing.items] == [("large", Untyped), ("small", NarrowWidget)]
+    assert (await refused(narrow.get(NarrowWidget, "large", namespace))).code == 500
+
+
+class NarrowWidgetSpec(Spec):
+    size: Annotated[int, Meta(le=100)]
+
+
+class NarrowWidget(Resource, group="client.example.com", version="v1", kind="Widget", plural="widgets"):
+    """The same kind as an older program knows it."""
+
+    spec: NarrowWidgetSpec
 
 
 # watches

@@ -122,6 +122,13 @@ async def test_pauses_are_bounded_and_begin_anew_after_an_event() -> None:
     assert clock.slept[30] <= 0.1
 
 
+async def test_what_is_waited_out_is_told() -> None:
+    told: list[str] = []
+    server = Scripted("1", ConnectionError("down"), expired("old"), "2", (added("3"),))
+    await followed(server, failed=lambda error, pause: told.append(str(error)))
+    assert told == ["down", "old"]
+
+
 @pytest.mark.parametrize("code", [401, 403, 404])
 async def test_a_refusal_that_may_pass_is_raised_when_it_does_not(code: int) -> None:
     refusal = StatusError(code, "X", "no")

@@ -170,6 +170,15 @@ async def test_a_write_whose_connection_broke_is_not_sent_again() -> None:
         assert len(peer.requests) == 1
 
 
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "POST"])
+async def test_no_write_is_sent_again_on_a_connection_that_was_kept_alive(method: str) -> None:
+    async with serving(answer(200), None, answer(200)) as peer, carried(peer.config) as transport:
+        await transport.call(GET)
+        with pytest.raises(Unreachable, match="the connection broke"):
+            await transport.call(Call(method=method, path="/x"))
+        assert len(peer.requests) == 2
+
+
 async def test_a_read_whose_connection_broke_is_sent_again() -> None:
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{"
     async with serving(None, half, answer(200)) as peer, carried(peer.config) as transport:

@@ -53,7 +53,11 @@ def write(asked: Form, found: Sequence[Found], *, single: bool, managed_fields: 
             print(named(each.resource, each.document["metadata"]["name"]))
         return
     documents = [each.document for each in found]
-    whole = documents[0] if single else {"apiVersion": "v1", "kind": "List", "items": documents, "metadata": {}}
+    whole = (
+        documents[0]
+        if single
+        else {"apiVersion": "v1", "kind": "List", "items": documents, "metadata": {"resourceVersion": ""}}
+    )
     sys.stdout.write(_WRITERS[asked.name](whole, asked.template))
     sys.stdout.flush()
 

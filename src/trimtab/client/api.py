@@ -75,7 +75,7 @@ class ApiClient:
             for item in document.get("items") or ():
                 item.setdefault("apiVersion", place.api_version)
                 item.setdefault("kind", place.kind)
-                items.append(Untyped(item) if query.metadata_only else self._made(item))
+                items.append(self._seen(item, query))
             token = document["metadata"].get("continue", "")
             if not token:
                 return Listing(items, document["metadata"].get("resourceVersion", ""))
@@ -107,8 +107,16 @@ class ApiClient:
         revision = found["metadata"]["resourceVersion"]
         if kind == "BOOKMARK":
             return Event(EventType.BOOKMARK, revision)
-        made = Untyped(found) if query.metadata_only else self._made(found)
-        return Event(EventType(kind), revision, made)
+        return Event(EventType(kind), revision, self._seen(found, query))
+
+    def _seen(self, document: dict[str, Any], query: Query) -> Object:
+        """One of many: a document that does not fit its class must not hide the others, so it comes as it is."""
+        if query.metadata_only:
+            return Untyped(document)
+        try:
+            return self.scheme.decode(document)
+        except msgspec.ValidationError:
+            return Untyped(document)
 
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any:
         place, document = await self._placed(obj)

@@ -6,14 +6,15 @@ Guarantees: after each `Listing` come all changes since it, in order. After a ne
 deleted: the caller compares. No change is missed; one may be seen twice around a resume.
 
 Failures of the network are waited out with growing pauses, and so is a server that ends each watch at once. Refusals
-that may pass (401, 403, 404) are raised after `patience` in a row; those that cannot (a wrong selector) at once.
+that may pass (401, 403, 404) are raised after `patience` in a row; those that cannot (a wrong selector) at once. All
+that is waited out is told to `failed`, with the pause that follows.
 """
 
 from __future__ import annotations
 
 import enum
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from trimtab.client.protocol import AnyKind, Client, Event, EventType, Listing, Query
@@ -55,6 +56,7 @@ async def follow(
     *,
     patience: int = 5,
     clock: Clock | None = None,
+    failed: Callable[[Exception, float], None] | None = None,
 ) -> AsyncGenerator[Listing[Any] | Event[Any], None]:
     """Yields a Listing, then Events; a new Listing whenever the past was lost. Bookmarks are kept to itself."""
     clock = clock or SystemClock()
@@ -62,6 +64,7 @@ async def follow(
     failures = refusals = 0
     while True:
         began, outcome = clock.monotonic(), Outcome.FAILED
+        problem: Exception | None = None
         try:
             if phase is Phase.LISTING:
                 listing = await client.list(kind, query)
@@ -81,13 +84,17 @@ async def follow(
             if error.code in HOPELESS or (error.code in PASSING and refusals >= patience):
                 raise
             refusals += error.code in PASSING
+            problem = error
             outcome = Outcome.EXPIRED if error.code == 410 else Outcome.FAILED
-        except (OSError, TimeoutError):
-            outcome = Outcome.FAILED
+        except (OSError, TimeoutError) as error:
+            problem = error
+        pause = _pause(failures)
         if phase is Phase.WATCHING and clock.monotonic() - began >= ALIVE:
-            failures = 0
-        elif outcome is not Outcome.LISTED:
-            await clock.sleep(_pause(failures))
+            failures, pause = 0, 0.0
+        if problem is not None and failed is not None:
+            failed(problem, pause)
+        if pause and outcome is not Outcome.LISTED:
+            await clock.sleep(pause)
             failures += 1
         phase = after(phase, outcome)
 

@@ -174,9 +174,9 @@ class HttpTransport:
         else:
             connector = aiohttp.TCPConnector(limit=0, limit_per_host=0)
         self._tls = tls.context(self.config, identity) if self._secure else True
-        return aiohttp.ClientSession(
-            connector=connector, auto_decompress=True, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
-        )
+        session = aiohttp.ClientSession(connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
+        session._retry_connection = False  # it would send a DELETE twice; `retry.py` decides
+        return session
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         chunks: list[bytes] = []

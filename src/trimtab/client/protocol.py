@@ -1,6 +1,7 @@
 """The only door that a controller has to the API. In a cluster and embedded it is the same one.
 
-Objects of kinds with a class come typed; others come as `Untyped`, which is its document. A refusal is a `StatusError`;
+Objects of kinds with a class come typed; others come as `Untyped`, which is its document, and so does one among many
+that does not fit its class: it must not hide the others. A refusal is a `StatusError`;
 when no answer came it is an OSError (`transport.Unreachable`) or a TimeoutError, and nobody knows whether a write took
 place. There is no typed PUT: changes go as apply of a partial, or as a patch from old to new that the server refuses
 when `old` is no longer what is there.
