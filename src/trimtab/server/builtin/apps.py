@@ -7,8 +7,9 @@ from typing import Any
 
 from trimtab.model.errors import FieldError, StatusError
 from trimtab.model.kind import Column, Scale
+from trimtab.model.metadata import dns_label_problems
 from trimtab.model.selectors import LabelSelector
-from trimtab.server.builtin import gosource, names
+from trimtab.server.builtin import gosource
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
 from trimtab.server.builtin.pod import complete_template, template_problems
 from trimtab.server.builtin.problems import (
@@ -220,7 +221,7 @@ def _status(status: Document) -> list[FieldError]:
 
 
 def _name_warnings(new: Document, old: Document | None) -> Sequence[str]:
-    problems = names.dns_label(new["metadata"].get("name", "")) if old is None else []
+    problems = dns_label_problems(new["metadata"].get("name", "")) if old is None else []
     if not problems:
         return ()
     why = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"

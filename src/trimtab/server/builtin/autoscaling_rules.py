@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from trimtab.model.errors import FieldError
+from trimtab.model.metadata import dns_label_problems, path_segment_name
 from trimtab.model.quantity import Quantity
-from trimtab.server.builtin import gosource, names
+from trimtab.server.builtin import gosource
 from trimtab.server.builtin.problems import at, each, forbidden, invalid, invalid_go, required, unsupported
 from trimtab.server.builtin.quantities import resource_name_problems
 from trimtab.server.strategy import Document
@@ -46,7 +47,7 @@ def reference_problems(ref: Document, path: str) -> list[FieldError]:
     errors = []
     for field in ("kind", "name"):
         where, value = f"{path}.{field}", ref.get(field)
-        errors += each(where, value, names.path_segment(value)) if value else [required(where)]
+        errors += each(where, value, path_segment_name(value, False)) if value else [required(where)]
     return errors
 
 
@@ -65,7 +66,9 @@ def _source(source: str, given: Document, path: str) -> list[FieldError]:
     if source in ("object", "external", "pods"):
         name, where = at(given, "metric", "name"), f"{path}.metric.name"
         errors += (
-            each(where, name, names.path_segment(name)) if name else [required(where, "must specify a metric name")]
+            each(where, name, path_segment_name(name, False))
+            if name
+            else [required(where, "must specify a metric name")]
         )
     else:
         errors += _resource(source, given, path)
@@ -79,7 +82,7 @@ def _resource(source: str, given: Document, path: str) -> list[FieldError]:
     if source == "containerResource":
         errors += resource_name_problems(name, f"{path}.name") if name else []
         where = f"{path}.container"
-        found = each(where, container, names.dns_label(container))
+        found = each(where, container, dns_label_problems(container))
         errors += found if container else [required(where, "must specify a container")]
     return errors
 

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trimtab.model.errors import FieldError
+from trimtab.model.metadata import dns_1035_label_problems
 from trimtab.model.names import dns_subdomain_problems
 from trimtab.server.builtin import gosource, names
 from trimtab.server.builtin.problems import each, invalid, invalid_go, required
@@ -39,7 +40,7 @@ def conversion_review_versions(versions: list[str], path: str) -> list[FieldErro
             errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
             continue
         seen.add(version)
-        errors += each(f"{path}[{index}]", version, names.dns_1035(version))
+        errors += each(f"{path}[{index}]", version, dns_1035_label_problems(version))
     if not seen & set(REVIEW_VERSIONS):
         why = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
         errors.append(invalid_go(path, gosource.strings(versions), why))

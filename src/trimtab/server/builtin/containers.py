@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.metadata import dns_label_problems
 from trimtab.server.builtin import names
 from trimtab.server.builtin.problems import duplicate, each, forbidden, invalid, not_negative, required, unsupported
 from trimtab.server.builtin.quantities import resource_problems
@@ -29,7 +30,7 @@ def volume_problems(volumes: list[dict[str, Any]], path: str) -> tuple[set[str],
         if not name:
             found.append(required(f"{where}.name"))
         else:
-            found += each(f"{where}.name", name, names.dns_label(name))
+            found += each(f"{where}.name", name, dns_label_problems(name))
         if name in good:
             found.append(duplicate(f"{where}.name", name))
         if not found:
@@ -81,7 +82,7 @@ def _container(container: dict[str, Any], path: str, volumes: set[str]) -> list[
     if not name:
         errors.append(required(f"{path}.name"))
     else:
-        errors += each(f"{path}.name", name, names.dns_label(name))
+        errors += each(f"{path}.name", name, dns_label_problems(name))
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy")

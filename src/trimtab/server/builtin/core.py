@@ -11,6 +11,7 @@ import orjson
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
+from trimtab.model.metadata import dns_label_name
 from trimtab.model.names import label_key_problems
 from trimtab.server.builtin import names
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
@@ -30,7 +31,7 @@ class Namespace(Native):
     returns_deleted = True
     verbs = tuple(verb for verb in Native.verbs if verb != "deletecollection")
     subresources = ("finalize",)
-    name_check = staticmethod(names.dns_label)
+    name_check = staticmethod(dns_label_name)
     selectable: Mapping[str, str] = {"status.phase": "status.phase"}
     shown = (NAME, Column("Status", ".status.phase", description="The status of the namespace"), AGE)
 

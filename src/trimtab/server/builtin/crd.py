@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from trimtab.model.errors import FieldError
-from trimtab.server.builtin import gosource, names
+from trimtab.model.metadata import dns_1035_label_problems
+from trimtab.model.names import dns_subdomain_problems
+from trimtab.server.builtin import gosource
 from trimtab.server.builtin.client_config import conversion_review_versions, webhook_client
 from trimtab.server.builtin.problems import (
     at,
@@ -36,7 +38,7 @@ def spec_problems(spec: Document) -> list[FieldError]:
     group = spec.get("group", "")
     if not group:
         errors.append(required("spec.group"))
-    elif problems := names.dns_subdomain(group):
+    elif problems := dns_subdomain_problems(group):
         errors.append(invalid("spec.group", group, ",".join(problems)))
     elif "." not in group:
         errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
@@ -52,7 +54,7 @@ def spec_problems(spec: Document) -> list[FieldError]:
     tops = {field: _shared(versions, field) for field in _TOP}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if problems := names.dns_1035(version.get("name", "")):
+        if problems := dns_1035_label_problems(version.get("name", "")):
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(problems)))
         own = {field: f"{path}.{field}" for field in _TOP if not tops[field]}
         errors += _version(version, path, own, status=_has_status(version))
@@ -62,7 +64,7 @@ def spec_problems(spec: Document) -> list[FieldError]:
     if sum(1 for version in versions if version.get("storage")) != 1:
         errors.append(invalid_go("spec.versions", shown, "must have exactly one version marked as storage version"))
     first = versions[0].get("name", "") if versions else ""
-    if first and (problems := names.dns_1035(first)):
+    if first and (problems := dns_1035_label_problems(first)):
         errors.append(invalid("spec.version", first, ",".join(problems)))
     what = spec.get("names") or {}
     errors += [required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not what.get(f)]
@@ -223,17 +225,17 @@ def name_problems(what: Document, path: str) -> list[FieldError]:
     errors = [
         invalid(f"{path}.{field}", what[field], ",".join(problems))
         for field in ("plural", "singular")
-        if what.get(field) and (problems := names.dns_1035(what[field]))
+        if what.get(field) and (problems := dns_1035_label_problems(what[field]))
     ]
     for field in ("kind", "listKind"):
-        if what.get(field) and (problems := names.dns_1035(what[field].lower())):
+        if what.get(field) and (problems := dns_1035_label_problems(what[field].lower())):
             why = "may have mixed case, but should otherwise match: " + ",".join(problems)
             errors.append(invalid(f"{path}.{field}", what[field], why))
     for field in ("shortNames", "categories"):
         if field == "categories" and what.get("kind") and what["kind"] == what.get("listKind"):
             errors.append(invalid(f"{path}.listKind", what["listKind"], "kind and listKind may not be the same"))
         for index, name in enumerate(what.get(field) or []):
-            if problems := names.dns_1035(name):
+            if problems := dns_1035_label_problems(name):
                 errors.append(invalid(f"{path}.{field}[{index}]", name, ",".join(problems)))
     return errors
 

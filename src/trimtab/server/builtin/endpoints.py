@@ -8,6 +8,7 @@ from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
+from trimtab.model.metadata import dns_label_problems
 from trimtab.server.builtin import names
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
 from trimtab.server.builtin.problems import each, invalid, required, unsupported
@@ -50,14 +51,14 @@ def _subset(subset: Document, path: str) -> list[FieldError]:
             if valid_ip(ip, ""):
                 errors.append(invalid(f"{where}.ip", ip, "must be a valid IP address"))
             if address.get("hostname"):
-                errors += each(f"{where}.hostname", address["hostname"], names.dns_label(address["hostname"]))
+                errors += each(f"{where}.hostname", address["hostname"], dns_label_problems(address["hostname"]))
     ports = subset.get("ports") or []
     for index, port in enumerate(ports):
         where, name, number = f"{path}.ports[{index}]", port.get("name") or "", port.get("port") or 0
         if len(ports) > 1 and not name:
             errors.append(required(f"{where}.name"))
         elif name:
-            errors += each(f"{where}.name", name, names.dns_label(name))
+            errors += each(f"{where}.name", name, dns_label_problems(name))
         errors += each(f"{where}.port", number, names.port_number(number))
         if port.get("protocol") not in PROTOCOLS:
             errors.append(unsupported(f"{where}.protocol", port.get("protocol"), PROTOCOLS))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 from trimtab.model.clock import Clock, SystemClock, parse_time
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column, Kind, Scale
-from trimtab.server.builtin import names
 from trimtab.server.builtin.defaults import completed, completed_status
 from trimtab.server.builtin.tables import definition_of, schema
 from trimtab.server.strategy import Document, Strategy
@@ -29,7 +28,6 @@ class Native(Strategy):
     has_generation = False
     unconditional_update = True
     shown: ClassVar[tuple[Column, ...]] = (NAME, Column("Created At", ".metadata.creationTimestamp", "date"))
-    name_check = staticmethod(names.dns_subdomain)
     clock: Clock = SystemClock()
 
     def default(self, obj: Document) -> None:

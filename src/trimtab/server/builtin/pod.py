@@ -11,7 +11,8 @@ from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
-from trimtab.server.builtin import names
+from trimtab.model.metadata import dns_label_problems
+from trimtab.model.names import dns_subdomain_problems
 from trimtab.server.builtin.containers import container_problems, volume_problems
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
 from trimtab.server.builtin.podstatus import PodSummary, summary
@@ -209,7 +210,7 @@ def spec_problems(spec: dict[str, Any], path: str) -> list[FieldError]:
     if spec.get("dnsPolicy") not in DNS_POLICIES:
         errors.append(unsupported(f"{path}.dnsPolicy", spec.get("dnsPolicy"), DNS_POLICIES))
     errors += label_map(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    for field, check in (("serviceAccountName", names.dns_subdomain), ("nodeName", names.dns_subdomain)):
+    for field, check in (("serviceAccountName", dns_subdomain_problems), ("nodeName", dns_subdomain_problems)):
         if spec.get(field):
             errors += each(f"{path}.{field}", spec[field], check(spec[field]))
     deadline = spec.get("activeDeadlineSeconds")
@@ -217,7 +218,7 @@ def spec_problems(spec: dict[str, Any], path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
     for field in ("hostname", "subdomain"):
         if spec.get(field):
-            errors += each(f"{path}.{field}", spec[field], names.dns_label(spec[field]))
+            errors += each(f"{path}.{field}", spec[field], dns_label_problems(spec[field]))
     return errors
 
 

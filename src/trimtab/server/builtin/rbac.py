@@ -7,7 +7,9 @@ from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
-from trimtab.server.builtin import gosource, names
+from trimtab.model.metadata import path_segment_name
+from trimtab.model.names import dns_subdomain_problems
+from trimtab.server.builtin import gosource
 from trimtab.server.builtin.native import AGE, NAME, Native, Plain, kind
 from trimtab.server.builtin.problems import each, invalid, invalid_go, items, label_selector, required, unsupported
 from trimtab.server.strategy import Document
@@ -20,7 +22,7 @@ class Role(Plain):
     """Roles of both scopes."""
 
     create_on_update = True
-    name_check = staticmethod(names.path_segment)
+    name_check = staticmethod(path_segment_name)
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         errors = []
@@ -45,7 +47,7 @@ class Binding(Native):
     """Bindings of both scopes."""
 
     create_on_update = True
-    name_check = staticmethod(names.path_segment)
+    name_check = staticmethod(path_segment_name)
     shown = (
         NAME,
         Column("Role", ".roleRef"),
@@ -74,7 +76,7 @@ class Binding(Native):
         if not ref.get("name"):
             errors.append(required("roleRef.name"))
         else:
-            errors += each("roleRef.name", ref["name"], names.path_segment(ref["name"]))
+            errors += each("roleRef.name", ref["name"], path_segment_name(ref["name"], False))
         for index, subject in enumerate(new.get("subjects") or []):
             errors += _subject(subject, f"subjects[{index}]", self.kind.namespaced)
         if old is not None and (old.get("roleRef") or {}) != ref:
@@ -128,7 +130,7 @@ def _subject(subject: dict[str, Any], path: str, namespaced: bool) -> list[Field
         errors.append(required(f"{path}.name"))
     if what == "ServiceAccount":
         if name:
-            errors += each(f"{path}.name", name, names.dns_subdomain(name))
+            errors += each(f"{path}.name", name, dns_subdomain_problems(name))
         if group:
             errors.append(unsupported(f"{path}.apiGroup", group, [""]))
         if not namespaced and not subject.get("namespace"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column
+from trimtab.model.metadata import dns_label_problems
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
 from trimtab.server.builtin import gosource, names
 from trimtab.server.builtin.endpoints import PROTOCOLS, reachable_ip, valid_ip
@@ -41,7 +42,7 @@ AFFINITY_SECONDS = 10800
 class Service(Native):
     create_on_update = True
     returns_deleted = True
-    name_check = staticmethod(names.dns_1035)
+    name_check = staticmethod(names.dns_1035_label_name)
     selectable: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
     shown = (
         NAME,
@@ -249,7 +250,7 @@ def _port(port: Document, path: str, named: bool, seen: set[str]) -> list[FieldE
     if named and not name:
         errors.append(required(f"{path}.name"))
     elif name:
-        errors += each(f"{path}.name", name, names.dns_label(name))
+        errors += each(f"{path}.name", name, dns_label_problems(name))
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
