@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """The `trimtab` program."""
-    from trimtab.cli.app import app
+    from trimtab.cli import app
 
-    app()
+    if sys.argv[1:2] == ["up"]:
+        from trimtab.cli import quick
+
+        quick.run(app.up, sys.argv[2:])
+    app.app()
