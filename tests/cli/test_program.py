@@ -138,6 +138,17 @@ def test_a_terminal_gets_colours_and_a_table_that_changes_in_place(trimtab: Prog
     assert "\033[2K" in seen, "lines are drawn again"
 
 
+@pytest.mark.parametrize(("settings", "coloured"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
+def test_states_are_coloured_on_a_terminal(trimtab: Program, settings: dict[str, str], coloured: bool) -> None:
+    terminal, other = pty.openpty()
+    env = {**{name: value for name, value in trimtab.env.items() if name != "NO_COLOR"}, **settings}
+    with trimtab.installed("get", "ns", "default", stdout=other, env=env):
+        os.close(other)
+        seen = _until(terminal, "Active")
+    os.close(terminal)
+    assert ("\033[32mActive" in seen) is coloured
+
+
 def _until(terminal: int, word: str) -> str:
     seen = ""
     while word not in seen:
