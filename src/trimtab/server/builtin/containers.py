@@ -164,7 +164,8 @@ def _probe(probe: dict[str, Any], path: str, *, once: bool) -> list[FieldError]:
     if not given:
         errors.append(required(path, "must specify a handler type"))
     for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        errors += not_negative(f"{path}.{field}", probe.get(field))
+        if (probe.get(field) or 0) < 0:
+            errors += not_negative(f"{path}.{field}", probe[field])
     if once and probe.get("successThreshold", 1) != 1:
         errors.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
     return errors

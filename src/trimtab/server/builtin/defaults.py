@@ -35,37 +35,48 @@ def completed_status(name: str) -> Step:
 
 @functools.cache
 def _root(name: str) -> Step:
-    return _compile(name, frozenset(("metadata", "apiVersion", "kind")))
+    skipped = frozenset(("metadata", "apiVersion", "kind"))
+    return _step(name, _below(name, skipped), skipped)
 
 
-@functools.cache
+_structs: dict[str, Step] = {}
+
+
 def _struct(name: str) -> Step:
-    return _compile(name, frozenset())
+    if name not in _structs:
+        below: dict[str, Step] = {}
+        _structs[name] = _step(name, below)
+        below |= _below(name)  # after that, because types refer to themselves (JSONSchemaProps)
+    return _structs[name]
 
 
-def _compile(name: str, skipped: frozenset[str]) -> Step:
+def _below(name: str, skipped: frozenset[str] = frozenset()) -> dict[str, Step]:
+    properties = DEFINITIONS[name].get("properties", {})
+    return {f: step for f, part in properties.items() if f not in skipped and (step := _child(part)) is not None}
+
+
+def _step(name: str, below: dict[str, Step], skipped: frozenset[str] = frozenset()) -> Step:
+    """Completes one struct. A document has fewer fields than its definition, so the document's are gone through."""
     table = defaults().get(name, {})
     always = [(field, value) for field, value in table.get("always", {}).items() if field not in skipped]
-    omits = tuple(table.get("omits", ()))
-    properties = DEFINITIONS[name].get("properties", {})
-    below = [
-        (field, step)
-        for field, part in properties.items()
-        if field not in skipped and (step := _child(part)) is not None
-    ]
+    omits = frozenset(table.get("omits", ())) - skipped
 
     def complete(value: Any) -> None:
         if not isinstance(value, dict):
             return
-        for field in omits:
-            if field in value and value[field] in ("", 0) and not isinstance(value[field], float):
-                del value[field]
+        absent = None
+        for field, given in value.items():
+            if field in below:
+                below[field](given)
+            elif not given and field in omits and given in ("", 0) and not isinstance(given, float):
+                absent = [field] if absent is None else [*absent, field]
+        for field in absent or ():
+            del value[field]
         for field, given in always:
             if field not in value:
-                value[field] = given.copy() if isinstance(given, dict) else given
-        for field, step in below:
-            if field in value:
-                step(value[field])
+                value[field] = given = given.copy() if isinstance(given, dict) else given
+                if field in below:
+                    below[field](given)
 
     return complete
 
@@ -74,7 +85,7 @@ def _child(part: dict[str, Any]) -> Step | None:
     """What to do with a field; None where nothing below it ever needs anything."""
     if "$ref" in part:
         name = part["$ref"].removeprefix(PREFIX)
-        return (lambda value: _struct(name)(value)) if name in _relevant() else None
+        return _struct(name) if name in _relevant() else None
     for word, values in (("items", _items), ("additionalProperties", _values)):
         if isinstance(part.get(word), dict) and (step := _child(part[word])) is not None:
             return values(step)

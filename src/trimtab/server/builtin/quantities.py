@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from trimtab.model.errors import FieldError
@@ -11,15 +12,24 @@ from trimtab.server.builtin.problems import invalid, invalid_go
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
 
+_amount = functools.lru_cache(maxsize=1024)(Quantity)
+"""The same few amounts come in every pod. Texts are bounded by Quantity, and those that it refuses are not kept."""
+_ZERO = Quantity(0)
+
 
 def canonical(value: Any) -> Any:
     """A quantity in its canonical form; what is none stays as it is, for the schema to refuse."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
     try:
-        return str(Quantity(value if isinstance(value, str | int) else repr(value)))
+        return _written(value if isinstance(value, str | int) else repr(value))
     except ValueError:
         return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _written(value: str | int) -> str:
+    return str(Quantity(value))
 
 
 def canonical_resources(resources: Any) -> None:
@@ -39,7 +49,7 @@ def round_up(resources: Any) -> None:
             continue
         for name, value in amounts.items():
             if isinstance(value, str) and value.endswith(("n", "u")):
-                amounts[name] = str(Quantity.of(Quantity(value).milli_value * 1_000_000))
+                amounts[name] = str(Quantity.of(_amount(value).milli_value * 1_000_000))
 
 
 def resource_name_problems(name: str, path: str) -> list[FieldError]:
@@ -57,11 +67,12 @@ def resource_problems(resources: dict[str, Any], path: str) -> list[FieldError]:
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             where = f"{path}.{field}[{name}]"
-            errors += resource_name_problems(name, where)
-            if Quantity(value) < Quantity(0):
+            if name not in STANDARD:
+                errors += resource_name_problems(name, where)
+            if _amount(value) < _ZERO:
                 errors.append(invalid(where, str(value), "must be greater than or equal to 0"))
             limit = limits.get(name)
-            if field == "requests" and limit is not None and Quantity(value) > Quantity(limit):
+            if field == "requests" and limit is not None and _amount(value) > _amount(limit):
                 why = f"must be less than or equal to {name} limit of {limit}"
                 errors.append(invalid(f"{path}.requests", str(value), why))
     return errors
