@@ -84,6 +84,17 @@ async def test_what_the_schema_forbids_is_a_422_that_names_the_field(client: Api
     assert error.details["causes"][0]["field"] == "spec.size"
 
 
+async def test_a_name_reaches_the_server_as_it_is(client: ApiClient, namespace: str) -> None:
+    error = await refused(client.get(Widget, "a b?ü&c", namespace))
+    assert error.message == 'widgets.client.example.com "a b?ü&c" not found'
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/status", "../../secrets/b", "a%2Fstatus"])
+async def test_a_name_does_not_lead_to_another_place(client: ApiClient, name: str) -> None:
+    for asked in (client.get(Widget, name, "default"), client.get(Widget, "a", name)):
+        assert (await refused(asked)).message.startswith(f'invalid resource name "{name}"')
+
+
 @pytest.mark.parametrize("named", [Named("v1", "Gadget"), Named("nobody.example.com/v1", "Gadget")])
 async def test_an_unknown_kind_is_a_clear_error(client: ApiClient, named: Named) -> None:
     error = await refused(client.list(named))

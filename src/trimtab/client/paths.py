@@ -1,10 +1,15 @@
-"""Where objects live in the URL space. Pure."""
+"""Where objects live in the URL space. Pure.
+
+A name comes from anywhere, also from what a user wrote into another object, so it must not lead to another place: a
+name that a server could take for a path is refused here.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 from urllib.parse import quote
 
+from trimtab.model.errors import bad_request
 from trimtab.model.kind import Kind
 
 
@@ -18,6 +23,8 @@ class Place(NamedTuple):
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Of the collection, of an object, or of a part of one."""
+        for segment in (namespace, name, subresource):
+            _check(segment)
         parts = ["/apis" if "/" in self.api_version else "/api", self.api_version]
         if self.namespaced and namespace:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -28,3 +35,12 @@ class Place(NamedTuple):
 
 def place_of(kind: Kind) -> Place:
     return Place(kind.api_version, kind.kind, kind.plural, kind.namespaced)
+
+
+def _check(segment: str) -> None:
+    """As Kubernetes judges names in paths (apimachinery, `IsValidPathSegmentName`)."""
+    if segment in (".", ".."):
+        raise bad_request(f"invalid resource name \"{segment}\": [may not be '{segment}']")
+    found = [f"may not contain '{bad}'" for bad in ("/", "%") if bad in segment]
+    if found:
+        raise bad_request(f'invalid resource name "{segment}": [{" ".join(found)}]')
