@@ -11,7 +11,7 @@ import base64
 import functools
 import importlib.resources
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -30,7 +30,7 @@ _API = "k8s.io.api."
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
 _CRD = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1."
 _UNKNOWN = "k8s.io.apimachinery.pkg.runtime.Unknown"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # without a zone, which would be written too
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -63,19 +63,24 @@ def message_name(api_version: str, kind: str) -> str | None:
     else:
         name = f"{_API}{group.split('.')[0] or 'core'}.{version}.{kind}"
     try:
-        _pool().FindMessageTypeByName(name)
+        _message_class(name)
     except (KeyError, TypeError, UnicodeError):
         return None
     return name
 
 
 def _parse(name: str, data: bytes) -> Any:
-    message = message_factory.GetMessageClass(_pool().FindMessageTypeByName(name))()
+    message = _message_class(name)()
     try:
         message.ParseFromString(data)
     except DecodeError as error:
         raise bad_request(f"the body is not a protobuf {name.rpartition('.')[2]}: {error}") from error
     return message
+
+
+@functools.cache
+def _message_class(name: str) -> Any:
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(name))
 
 
 @functools.cache
@@ -87,14 +92,22 @@ def _pool() -> descriptor_pool.DescriptorPool:
     return pool
 
 
-@functools.cache
+_converters: dict[str, Convert] = {}
+
+
 def _converter(name: str) -> Convert:
-    """How messages of one type become JSON. Made at first use; types refer to themselves (JSONSchemaProps), so fields
-    look their converters up when they are met."""
+    """How messages of one type become JSON, compiled at first use."""
     if name in _SPECIAL:
         return _SPECIAL[name]
-    fields = {f.number: _field(f) for f in _pool().FindMessageTypeByName(name).fields}
+    if name not in _converters:
+        fields: dict[int, tuple[str | None, Callable[[Any], Any] | None]] = {}
+        _converters[name] = _message(fields)
+        # after that, because types refer to themselves (JSONSchemaProps)
+        fields |= {field.number: _field(field) for field in _pool().FindMessageTypeByName(name).fields}
+    return _converters[name]
 
+
+def _message(fields: dict[int, tuple[str | None, Callable[[Any], Any] | None]]) -> Convert:
     def convert(message: Message) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for descriptor, value in message.ListFields():
@@ -130,8 +143,7 @@ def _mapping(field: Any) -> Callable[[Any], dict[str, Any]]:
 
 def _value(field: Any) -> Callable[[Any], Any] | None:
     if field.message_type is not None:
-        name = field.message_type.full_name
-        return lambda value: _converter(name)(value)
+        return _converter(field.message_type.full_name)
     if field.type == field.TYPE_BYTES:
         return _base64
     if field.type == field.TYPE_DOUBLE:
@@ -147,14 +159,14 @@ def _time(message: Any) -> str | None:
     """RFC 3339 to the second; Go's zero time is an empty message, which is no time."""
     if not message.ByteSize():
         return None
-    return (_EPOCH + timedelta(seconds=message.seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (_EPOCH + timedelta(seconds=message.seconds)).isoformat() + "Z"
 
 
 def _micro_time(message: Any) -> str | None:
     if not message.ByteSize():
         return None
     moment = _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.isoformat(timespec="microseconds") + "Z"
 
 
 def _int_or_string(message: Any) -> int | str:
