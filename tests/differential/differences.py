@@ -134,6 +134,116 @@ ACCEPTED: tuple[Accepted, ...] = (
         ours=r"^\[\]$",
     ),
     Accepted(
+        reason="A key that occurs twice in YAML is refused in every mode: one of the two is a mistake.",
+        path=r"^status$",
+        scenario=r"^bodies: YAML with a key twice$",
+    ),
+    Accepted(
+        reason="Metadata of an embedded resource that is of a wrong type is found with the other errors, in a 422.",
+        path=r"^status$",
+        scenario=r"^schemas: an embedded resource with bad metadata$",
+    ),
+    Accepted(
+        reason="`Accept: application/*` is answered with JSON, for built-in kinds too.",
+        path=r"^status$",
+        scenario=r"^bodies: accept 'application/\*'$",
+    ),
+    Accepted(
+        reason="A scale can be applied, also of custom kinds; a write through it keeps the time in managedFields.",
+        path=r"^status$|^body.*managedFields",
+        scenario=r"scale",
+    ),
+    Accepted(
+        reason="What is wrong with a Scale is told of the Scale, not of the object behind it.",
+        path=r"^body\.(message|details)",
+        scenario=r"^customs: scale$",
+    ),
+    Accepted(
+        reason="The times of entries in managedFields are kept for every door.",
+        path=r"managedFields\[\d*\]\.time$",
+        scenario=r"managers of create, update, patch and status$",
+    ),
+    Accepted(
+        reason="Who writes labels at the door of status does not own them: they are not written there.",
+        path=r"managedFields\[\d*\]\.fieldsV1\.f:metadata$",
+        request=r"/status$",
+    ),
+    Accepted(
+        reason="Reviews are answered and not kept: they have no managedFields.",
+        path=r"managedFields$",
+        request=r"^POST /apis/authorization",
+    ),
+    Accepted(
+        reason="Managers that work for the server have other names, and wrote at another time.",
+        path=r"managedFields",
+        scenario=r"^objects: namespace that is going",
+    ),
+    Accepted(
+        reason="What is at no path is a plain 404.",
+        path=r"^body$|content-type",
+        scenario=r"^discovery: path /(openapi/v3/nothing|apis/differential.*/x/y/z)$",
+    ),
+    Accepted(
+        reason="A watch that asks for PartialObjectMetadataList is sent the metadata of each object.",
+        path=r"^body$",
+        scenario=r"^watches: as metadata lists$",
+    ),
+    Accepted(
+        reason="`kube-root-ca.crt` is in a namespace at once, so there is one ConfigMap more.",
+        path=r"^body\.metadata\.(continue|remainingItemCount)$",
+        scenario=r"^lists: as a table: config maps$",
+    ),
+    Accepted(
+        reason="Kinds that do not count generations have none, whatever the body of a create says.",
+        path=r"^body\.metadata\.generation$",
+        scenario=r"fields that only the server sets$",
+    ),
+    Accepted(
+        reason="The server does not guess by which address clients reach it.",
+        path=r"serverAddress$",
+        request=r"^GET /api$",
+    ),
+    Accepted(
+        reason="Values in messages are printed as JSON would have them, where kube-apiserver prints its Go structs.",
+        path=r"message$",
+        real=r"v1\.OwnerReference\{|CustomResourceDefinitionVersion|\+0000 UTC|accessor error|\+0000 00:00:00|string\{\"app\"",
+    ),
+    Accepted(
+        reason="A deployment without a selector is told so in another order.",
+        path=r"^body\.(message|details)",
+        scenario=r"removes the selector$",
+    ),
+    Accepted(
+        reason="A name that is missing from a version is told with the schema's other problems.",
+        path=r"^body\.(message|details)",
+        scenario=r"^definitions: (version: no name|spec: no versions)$",
+    ),
+    Accepted(
+        reason="Of several names that are taken, another one is told first.",
+        path=r"conditions\[\d*\]\.(message|reason)$",
+        scenario=r"^definitions: the same names twice$",
+    ),
+    Accepted(
+        reason="Unknown and duplicate fields are told in the order in which the schema, not the body, has them.",
+        path=r"^body\.message$|^headers\.warning",
+        real=r"(unknown|duplicate) field",
+    ),
+    Accepted(
+        reason="A version that is not served is refused before its body is read, so nothing in it is warned of.",
+        path=r"^headers\.warning",
+        scenario=r"^customs: a version that is not there$",
+    ),
+    Accepted(
+        reason="The types of Go are not named where they help nobody.",
+        path=r"^body\.(message|details)",
+        scenario=r"^(lists: as metadata|discovery: a review of another kind|objects: lease with bad times and numbers)$",
+    ),
+    Accepted(
+        reason="A body without an object in it is told apart by less.",
+        path=r"^body\.message$",
+        scenario=r"^bodies: (protobuf that is not|create a widget from null)$",
+    ),
+    Accepted(
         reason="The administrator of the kubeconfig has another name here.",
         path=r"\.username$",
         scenario=r"who am I$",

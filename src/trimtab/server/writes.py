@@ -151,8 +151,9 @@ Patcher = Callable[[Document], Document]
 def _patcher(intent: Intent, kind: str) -> Patcher:
     document = body.from_patch(intent.request.body, "" if kind == "strategic" else "error decoding patch: ")
     if kind == "json":
-        for path in json_patch.unknown_fields(document):
-            intent.request.warn(f'json patch unknown field "{path}"')
+        if intent.options.field_validation == "Warn":
+            for path in json_patch.unknown_fields(document):
+                intent.request.warn(f'json patch unknown field "{path}"')
         return lambda live: json_patch.apply(live, document)
     if document is None and kind == "strategic":
         document = {}

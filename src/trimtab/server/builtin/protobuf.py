@@ -159,14 +159,20 @@ def _time(message: Any) -> str | None:
     """RFC 3339 to the second; Go's zero time is an empty message, which is no time."""
     if not message.ByteSize():
         return None
-    return (_EPOCH + timedelta(seconds=message.seconds)).isoformat() + "Z"
+    return _moment(message.seconds) + "Z"
 
 
 def _micro_time(message: Any) -> str | None:
     if not message.ByteSize():
         return None
-    moment = _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
-    return moment.isoformat(timespec="microseconds") + "Z"
+    more, nanos = divmod(message.nanos, 1_000_000_000)
+    return f"{_moment(message.seconds + more)}.{nanos // 1000:06}Z"
+
+
+@functools.lru_cache(maxsize=256)
+def _moment(seconds: int) -> str:
+    """The same few moments come again and again: of creation, of the last write."""
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 def _int_or_string(message: Any) -> int | str:

@@ -105,7 +105,14 @@ class Namespaces:
                 break
             await self._report(name, remaining)
             await self._server.clock.sleep(RETRY)
+        if await self._held_by_others(name):
+            await self._report(name, {})
         await self._finish(name)
+
+    async def _held_by_others(self, name: str) -> bool:
+        entry = await self._server.store.get(Key("namespaces", "", name))
+        spec = self._served.decode(entry).get("spec") or {} if entry is not None else {}
+        return any(finalizer != "kubernetes" for finalizer in spec.get("finalizers") or ())
 
     async def _delete_content(self, name: str) -> dict[str, list[Entry]]:
         remaining: dict[str, list[Entry]] = {}
