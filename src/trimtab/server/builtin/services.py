@@ -1,8 +1,4 @@
-"""Service.
-
-A Service gets its cluster IP and node ports from its uid: one of a million addresses of 10.96.0.0/12. Hooks see one
-object only, so nobody checks that two Services do not meet; the address is a name here, not a route.
-"""
+"""Service: its ports, its addresses, and how it is shown."""
 
 from __future__ import annotations
 
@@ -40,6 +36,13 @@ AFFINITY_SECONDS = 10800
 
 
 class Service(Native):
+    """Cluster IP and node ports come from the uid: one of a million addresses of 10.96.0.0/12, one of 2768 ports.
+
+    Two Services may meet there, and nothing refuses it, nor a cluster IP that a client gives and another Service has:
+    a hook sees one object only. Among a hundred Services two share an address once in two hundred times. The address
+    is a name here, not a route; whoever makes it one must first allocate it where the store can be asked.
+    """
+
     create_on_update = True
     returns_deleted = True
     name_check = staticmethod(names.dns_1035_label_name)
