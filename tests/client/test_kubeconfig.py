@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from trimtab.client.config import Config, ConfigError, in_cluster, load, unix
 from trimtab.client.credentials import REREAD, Identity, TokenFile
 from trimtab.client.kubeconfig import read
 
 SERVER = "https://127.0.0.1:6443"
+V1 = "client.authentication.k8s.io/v1"
 
 
 def written(
@@ -180,6 +184,69 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config").write_bytes(b"#" * (4 * 1024 * 1024 + 1))
     with pytest.raises(ConfigError, match="is larger than"):
         read((tmp_path / "config",))
+
+
+FIELDS = [
+    "server",
+    "certificate-authority",
+    "certificate-authority-data",
+    "insecure-skip-tls-verify",
+    "tls-server-name",
+    "extensions",
+    "token",
+    "tokenFile",
+    "username",
+    "password",
+    "client-certificate",
+    "client-key-data",
+    "as",
+    "as-uid",
+    "as-groups",
+    "as-user-extra",
+    "exec",
+    "command",
+    "args",
+    "env",
+    "apiVersion",
+    "interactiveMode",
+    "provideClusterInfo",
+    "installHint",
+    "namespace",
+    "cluster",
+    "user",
+    "name",
+    "value",
+]
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "c", "u", "eA==", "https://h", "Never", V1]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+SOME = st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=4)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cluster=SOME,
+    user=SOME,
+    context=SOME,
+    top=st.dictionaries(st.sampled_from(["clusters", "current-context"]), ODD, max_size=1),
+)
+def test_whatever_is_in_a_file_it_is_read_or_refused(
+    tmp_path: Path, cluster: Any, user: Any, context: Any, top: dict[str, Any]
+) -> None:
+    document = {
+        "clusters": [{"name": "c", "cluster": {"server": SERVER, **cluster}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {**context, "cluster": "c", "user": "u"}}],
+        "current-context": "x",
+        **top,
+    }
+    (tmp_path / "config").write_text(json.dumps(document))
+    with contextlib.suppress(ConfigError):
+        assert load(tmp_path / "config").server
 
 
 # secrets

@@ -64,6 +64,18 @@ class _Section(NamedTuple):
         except OSError as error:
             raise self.wrong(field, f"{path} cannot be read: {error.strerror}") from None
 
+    def texts(self, field: str) -> list[str]:
+        value = self.fields.get(field) or []
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(field, "must be a list of texts")
+        return value
+
+    def mapping(self, field: str) -> dict[str, Any]:
+        value = self.fields.get(field) or {}
+        if not isinstance(value, dict):
+            raise self.wrong(field, "must be a mapping")
+        return value
+
     def path(self, named: str) -> Path:
         return self.file.parent / named
 
@@ -129,9 +141,7 @@ def _credentials(user: _Section, cluster: _Section) -> Credentials | None:
 
 
 def _plugin(user: _Section, cluster: _Section) -> Plugin:
-    given = user.fields["exec"]
-    if not isinstance(given, dict):
-        raise user.wrong("exec", "must be a mapping")
+    given = user.mapping("exec")
     section = _Section(given, user.file, f"{user.label}.exec")
     command, version = _required(section, "command"), _required(section, "apiVersion")
     if version not in VERSIONS:
@@ -139,18 +149,15 @@ def _plugin(user: _Section, cluster: _Section) -> Plugin:
     mode = section.text("interactiveMode") or ("IfAvailable" if version == VERSIONS[1] else "")
     if mode not in ("Never", "IfAvailable", "Always"):
         raise section.wrong("interactiveMode", "must be Never, IfAvailable or Always")
-    args, env = given.get("args") or [], given.get("env") or []
-    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
-        raise section.wrong("args", "must be a list of texts")
     try:
-        variables = {str(pair["name"]): str(pair["value"]) for pair in env}
+        variables = {str(pair["name"]): str(pair["value"]) for pair in given.get("env") or ()}
     except (TypeError, KeyError):
         raise section.wrong("env", "must be a list of names with values") from None
     if os.sep in command:
         command = str(section.path(command))
     return Plugin(
         command=command,
-        args=tuple(args),
+        args=tuple(section.texts("args")),
         env=variables,
         api_version=version,
         interactive=mode,
@@ -169,7 +176,8 @@ def _told(cluster: _Section) -> dict[str, Any]:
         "insecure-skip-tls-verify": cluster.flag("insecure-skip-tls-verify"),
         "certificate-authority-data": base64.b64encode(ca).decode(),
     }
-    for extension in cluster.fields.get("extensions") or ():
+    extensions = cluster.fields.get("extensions")
+    for extension in extensions if isinstance(extensions, list) else ():
         if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
             told["config"] = extension.get("extension")
     return {name: value for name, value in told.items() if value}
@@ -181,9 +189,10 @@ def _impersonation(user: _Section) -> tuple[tuple[str, str], ...]:
         headers.append(("Impersonate-User", name))
     if uid := user.text("as-uid"):
         headers.append(("Impersonate-Uid", uid))
-    headers += [("Impersonate-Group", str(group)) for group in user.fields.get("as-groups") or ()]
-    for key, values in (user.fields.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{key}", str(value)) for value in values]
+    headers += [("Impersonate-Group", group) for group in user.texts("as-groups")]
+    extra = _Section(user.mapping("as-user-extra"), user.file, f"{user.label}.as-user-extra")
+    for key in extra.fields:
+        headers += [(f"Impersonate-Extra-{key}", value) for value in extra.texts(key)]
     if headers and not name:
         raise user.wrong("as", "must be set where as-uid, as-groups or as-user-extra is")
     return tuple(headers)
