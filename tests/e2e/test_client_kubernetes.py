@@ -76,7 +76,8 @@ def test_a_watch_resumes_from_a_revision(api: client.ApiClient, namespace: str) 
 
 def test_the_dynamic_client_knows_custom_kinds(api: client.ApiClient, namespace: str) -> None:
     beacons = dynamic.DynamicClient(api).resources.get(api_version="ground.example.com/v1", kind="Beacon")
-    beacons.create({"kind": "Beacon", "metadata": {"name": "north"}, "spec": {"site": "cape"}}, namespace)
+    north = {"metadata": {"name": "north"}, "spec": {"site": "cape"}}
+    beacons.create({"apiVersion": "ground.example.com/v1", "kind": "Beacon", **north}, namespace)
     beacons.patch(
         {"metadata": {"name": "north"}, "spec": {"color": "red"}},
         namespace=namespace,

