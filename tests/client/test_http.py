@@ -11,9 +11,12 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.client.widgets import Widget, scheme
+from trimtab.client.api import ApiClient
 from trimtab.client.config import Config, ConfigError, load
 from trimtab.client.credentials import Fixed, Identity, TokenFile
 from trimtab.client.http import HttpTransport, Limits
+from trimtab.client.protocol import Query
 from trimtab.client.retry import Policy
 from trimtab.client.transport import Call, Silent, Unreachable
 from trimtab.model.clock import SystemClock
@@ -21,6 +24,7 @@ from trimtab.model.errors import StatusError
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 
+WIDGET = scheme().kind_of(Widget)
 GET, POST = Call(method="GET", path="/x"), Call(method="POST", path="/x", body=b"{}")
 
 
@@ -126,6 +130,24 @@ async def test_a_page_that_is_no_status_is_told_in_part() -> None:
     assert (error.code, error.reason) == (500, "InternalError")
     assert error.message.startswith("the server answered 500: <html> <b>Bad Gateway</b>xxx")
     assert len(error.message) < 300
+
+
+@pytest.mark.parametrize("page", [b"<html>Please log in</html>", b"[]", b"", b'{"hello":"world"}'])
+async def test_an_answer_that_is_none_of_the_api_is_an_error_like_any_other(page: bytes) -> None:
+    async with serving(answer(200, page)) as peer, carried(peer.config) as transport:
+        with pytest.raises(StatusError, match="the server's answer is no") as caught:
+            await ApiClient(transport).list(WIDGET)
+    assert caught.value.code == 500
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"<html>", b"{}", b'{"type":"ADDED","object":{}}', b'{"type":"X","object":{"metadata":{"resourceVersion":"1"}}}'],
+)
+async def test_an_event_that_is_none_is_an_error_like_any_other(line: bytes) -> None:
+    async with serving(chunks(line + b"\n")) as peer, carried(peer.config) as transport:
+        with pytest.raises(StatusError, match="the server's"):
+            await anext(ApiClient(transport).watch(WIDGET, Query(), "1"))
 
 
 async def test_nothing_is_redirected() -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
 from trimtab.cli.codes import Problem
 from trimtab.client.api import ApiClient
 from trimtab.client.config import Config, ConfigError, load
 from trimtab.client.discovery import ApiResource, Catalogue, discover
 from trimtab.client.retry import Policy
-from trimtab.client.transport import Call, Transport
+from trimtab.client.transport import Call, Transport, document_of
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -52,8 +51,7 @@ class Session:
     async def read(self, path: str, **query: str) -> dict[str, Any]:
         """The document at a path."""
         reply = await self.transport.call(Call(method="GET", path=path, query=query))
-        document: dict[str, Any] = orjson.loads(reply.body)
-        return document
+        return document_of(reply.body)
 
 
 @contextlib.asynccontextmanager

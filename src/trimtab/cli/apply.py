@@ -17,7 +17,7 @@ from trimtab.cli.manifests import Bad, Manifest, read
 from trimtab.cli.output import named
 from trimtab.client.api import APPLY
 from trimtab.client.discovery import ApiResource
-from trimtab.client.transport import Call
+from trimtab.client.transport import Call, document_of
 from trimtab.model.errors import StatusError
 
 ESTABLISHED_WITHIN = 30.0
@@ -85,7 +85,7 @@ async def applied(server: Session, manifest: Manifest, options: Options) -> str:
         query["dryRun"] = "All"
     call = Call(method="PATCH", path=path, query=query, body=orjson.dumps(document), content_type=APPLY)
     reply = await server.transport.call(call)
-    after = orjson.loads(reply.body)
+    after = document_of(reply.body)
     outcome = "created" if before is None else "unchanged" if _same(before, after) else "configured"
     return f"{named(resource, metadata['name'])} {outcome}" + (" (dry run)" if options.dry_run else "")
 

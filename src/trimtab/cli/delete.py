@@ -15,7 +15,7 @@ from trimtab.cli.targets import namespace_of, targets
 from trimtab.client.discovery import ApiResource
 from trimtab.client.follow import follow
 from trimtab.client.protocol import EventType, Listing, Named, Query
-from trimtab.client.transport import Call
+from trimtab.client.transport import Call, document_of
 from trimtab.model.errors import StatusError
 
 CASCADES = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}
@@ -122,7 +122,7 @@ async def _remove(server: Session, victim: Victim, options: Options) -> str:
     if options.dry_run:
         body["dryRun"] = ["All"]  # type: ignore[assignment]
     path = victim.resource.place.path(victim.namespace, victim.name)
-    answer = orjson.loads((await server.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(body)))).body)
+    answer = document_of((await server.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(body)))).body)
     if answer.get("kind") == "Status":
         return ""
     uid: str = answer["metadata"].get("uid", "")

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-import orjson
 
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.codes import OK, USAGE, Problem, complain, run, together, told
@@ -15,7 +14,7 @@ from trimtab.cli.events import age
 from trimtab.cli.output import Form, Found, form, named, write
 from trimtab.cli.tables import Printer, shown
 from trimtab.cli.targets import Target, namespace_of, targets
-from trimtab.client.transport import Call
+from trimtab.client.transport import Call, document_of
 from trimtab.model.errors import StatusError
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -155,7 +154,7 @@ async def _each(server: Session, target: Target, options: Options, accept: str) 
                 complain(failure.message)
             failure = error
             continue
-        yield orjson.loads(reply.body)
+        yield document_of(reply.body)
     if failure is not None:
         raise failure
     if target.names:
@@ -163,7 +162,7 @@ async def _each(server: Session, target: Target, options: Options, accept: str) 
     query = {"limit": CHUNK, **selectors(options)}
     while True:
         call = Call(method="GET", path=place.path(namespace), query=query, accept=accept)
-        document = orjson.loads((await server.transport.call(call)).body)
+        document = document_of((await server.transport.call(call)).body)
         yield document
         token = document["metadata"].get("continue")
         if not token:

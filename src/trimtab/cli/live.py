@@ -6,14 +6,12 @@ import asyncio
 import sys
 from typing import Any
 
-import orjson
-
 from trimtab.cli.access import Session
 from trimtab.cli.get import TABLE, Options, View, selectors
 from trimtab.cli.output import Form
 from trimtab.cli.tables import coloured
 from trimtab.cli.targets import Target, namespace_of
-from trimtab.client.transport import Call, Silent, Unreachable
+from trimtab.client.transport import Call, Silent, Unreachable, document_of
 from trimtab.model.errors import StatusError
 
 INACTIVITY = 150.0
@@ -31,7 +29,7 @@ async def watch(server: Session, target: Target, options: Options, asked: Form) 
     with screen:
         while True:
             call = Call(method="GET", path=path, query=query, accept=TABLE)
-            table = orjson.loads((await server.transport.call(call)).body)
+            table = document_of((await server.transport.call(call)).body)
             screen.start(View(table, target, options, asked), table.get("rows") or [])
             await _changes(server, path, query, table["metadata"]["resourceVersion"], screen)
 
@@ -44,7 +42,7 @@ async def _changes(server: Session, path: str, query: dict[str, str], revision: 
         quiet = True
         try:
             async for line in lines:
-                quiet, event = False, orjson.loads(line)
+                quiet, event = False, document_of(line)
                 if event["type"] == "ERROR":
                     error = StatusError.from_status(event["object"], 500)
                     if error.code == 410:

@@ -12,7 +12,7 @@ import orjson
 
 from trimtab.client.paths import Place, place_of
 from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, Ref
-from trimtab.client.transport import Call, Transport
+from trimtab.client.transport import Call, Transport, document_of
 from trimtab.model.document import merge_diff, patch_between
 from trimtab.model.errors import StatusError
 from trimtab.model.kind import Kind
@@ -48,7 +48,7 @@ class ApiClient:
         place = await self._place(kind)
         path = place.path(namespace or self.namespace, name)
         reply = await self.transport.call(Call(method="GET", path=path))
-        return self._made(reply.body)
+        return self._made(document_of(reply.body))
 
     async def list(self, kind: AnyKind, query: Query = Query()) -> Listing[Any]:  # noqa: B008 - frozen
         """Everything, read in chunks of one revision; at once, when that revision is gone before the last chunk."""
@@ -71,7 +71,9 @@ class ApiClient:
                 parameters["continue"] = token
             accept = PARTIAL.format(list="List") if query.metadata_only else "application/json"
             call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
-            document = orjson.loads((await self.transport.call(call)).body)
+            document = document_of((await self.transport.call(call)).body)
+            if not isinstance(document.get("metadata"), dict):
+                raise StatusError(500, "InternalError", "the server's answer is no list")
             for item in document.get("items") or ():
                 item.setdefault("apiVersion", place.api_version)
                 item.setdefault("kind", place.kind)
@@ -100,14 +102,16 @@ class ApiClient:
             await lines.aclose()
 
     def _event(self, line: bytes, query: Query) -> Event[Any]:
-        document = orjson.loads(line)
-        kind, found = document["type"], document["object"]
-        if kind == "ERROR":
-            raise StatusError.from_status(found, 500)
-        revision = found["metadata"]["resourceVersion"]
-        if kind == "BOOKMARK":
-            return Event(EventType.BOOKMARK, revision)
-        return Event(EventType(kind), revision, self._seen(found, query))
+        document = document_of(line)
+        try:
+            kind, found = document["type"], document["object"]
+            if kind == "ERROR":
+                raise StatusError.from_status(found, 500)
+            revision = found["metadata"]["resourceVersion"]
+            event = EventType(kind)
+        except (KeyError, TypeError, ValueError):
+            raise StatusError(500, "InternalError", "the server's event is of another shape") from None
+        return Event(event, revision, None if event is EventType.BOOKMARK else self._seen(found, query))
 
     def _seen(self, document: dict[str, Any], query: Query) -> Object:
         """One of many: a document that does not fit its class must not hide the others, so it comes as it is."""
@@ -173,9 +177,9 @@ class ApiClient:
     ) -> Any:
         query = {**(query or {}), **({"dryRun": "All"} if dry_run else {})}
         call = Call(method=method, path=path, query=query, body=orjson.dumps(document), content_type=media)
-        return self._made((await self.transport.call(call)).body)
+        return self._made(document_of((await self.transport.call(call)).body))
 
-    def _made(self, document: dict[str, Any] | bytes) -> Object:
+    def _made(self, document: dict[str, Any]) -> Object:
         try:
             return self.scheme.decode(document)
         except msgspec.ValidationError as error:
@@ -202,7 +206,7 @@ class ApiClient:
         prefix = "/apis/" if "/" in kind.api_version else "/api/"
         try:
             reply = await self.transport.call(Call(method="GET", path=prefix + quote(kind.api_version)))
-            rows = orjson.loads(reply.body).get("resources") or ()
+            rows = document_of(reply.body).get("resources") or ()
         except StatusError as error:
             if error.code != 404:
                 raise

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-import orjson
 
 from trimtab.client.paths import Place
-from trimtab.client.transport import Call, Transport
+from trimtab.client.transport import Call, Transport, document_of
 from trimtab.model.errors import StatusError
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -149,5 +148,4 @@ async def _document(transport: Transport, path: str) -> dict[str, Any]:
         if error.code in (404, 503):  # an aggregated API may be down; the others are not
             return {}
         raise
-    document: dict[str, Any] = orjson.loads(reply.body)
-    return document
+    return document_of(reply.body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import orjson
@@ -54,6 +54,17 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
+def document_of(body: bytes) -> dict[str, Any]:
+    """The object in an answer. A page with code 200, as portals send it, is a StatusError like any other failure."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        raise StatusError(500, "InternalError", f"the server's answer is no object of the API: {_excerpt(body)}")
+    return document
+
+
 def refusal(code: int, body: bytes, retry_after: int | None = None) -> StatusError:
     """The StatusError of an answer, whatever its body is: proxies answer with pages of their own."""
     try:
@@ -63,11 +74,15 @@ def refusal(code: int, body: bytes, retry_after: int | None = None) -> StatusErr
     if isinstance(document, dict) and document.get("kind") == "Status":
         error = StatusError.from_status(document, code)
     else:
-        said = " ".join(body[:2000].decode("utf-8", "replace").split())[:200]
+        said = _excerpt(body)
         error = StatusError(code, REASONS.get(code, ""), f"the server answered {code}" + (f": {said}" if said else ""))
     if retry_after is not None and error.retry_after is None:
         error.details = {**(error.details or {}), "retryAfterSeconds": retry_after}
     return error
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:2000].decode("utf-8", "replace").split())[:200]
 
 
 REASONS = {
