@@ -13,6 +13,10 @@ from typing import Any
 import msgspec
 
 
+MAX_ERRORS = 500
+"""Nobody reads more; a body made of mistakes must not cost more than it is worth."""
+
+
 class FieldProblem(enum.Enum):
     """What is wrong with a field: the word in the message and the reason of the cause."""
 
@@ -144,6 +148,7 @@ def forbidden(resource: str, group: str, name: str, why: str) -> StatusError:
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with every problem: the message lists them, the causes carry them one by one."""
+    errors = errors[:MAX_ERRORS]
     texts = list(dict.fromkeys(str(error) for error in errors))
     if not texts:
         listed = "<nil>"

@@ -12,6 +12,9 @@ from functools import cache
 from typing import Any
 
 
+MAX_DEPTH = 250
+
+
 class YamlError(ValueError):
     """The text is not YAML; the message names the line."""
 
@@ -26,9 +29,12 @@ def load_all(text: str) -> Iterator[Any]:
     import yaml
 
     try:
+        _check_depth(yaml.parse(text, Loader=_loader()))
         yield from list(yaml.load_all(text, Loader=_loader()))
     except RecursionError:
         raise YamlError("nested too deeply") from None
+    except YamlError:
+        raise
     except (yaml.YAMLError, ValueError) as error:
         raise YamlError(_told(error)) from None
 
@@ -39,6 +45,19 @@ def dump(value: Any) -> str:
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(value, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=4096))
+
+
+def _check_depth(events: Iterator[Any]) -> None:
+    """Refuse deep nesting before anything is composed: the composer is written in C, and its stack has an end."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        if name in ("SequenceStartEvent", "MappingStartEvent"):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise YamlError(f"line {event.start_mark.line + 1}: nested deeper than {MAX_DEPTH} levels")
+        elif name in ("SequenceEndEvent", "MappingEndEvent"):
+            depth -= 1
 
 
 @cache

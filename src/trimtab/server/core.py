@@ -38,7 +38,7 @@ from trimtab.server.roots import Roots
 from trimtab.server.strategy import Document
 from trimtab.server.subresources import Subresources
 from trimtab.server.target import Target, parse
-from trimtab.store.contract import Conflict, Op, Store
+from trimtab.store.contract import Conflict, Op, Store, Unavailable
 
 SYSTEM = User("system:apiserver", groups=(MASTERS,))
 EVENT_TTL = 3600.0
@@ -136,6 +136,10 @@ class Server:
             return await self._handle(request)
         except StatusError as error:
             return _in_form(request, error_response(error))
+        except Unavailable as error:
+            log.error("the store is not available", error=str(error))
+            why = f"the store cannot take or give data now: {error}"
+            return error_response(StatusError(503, "ServiceUnavailable", why, {"retryAfterSeconds": 5}))
         except Exception as error:
             log.exception("a request failed", method=request.method, path=request.path)
             return error_response(internal(type(error).__name__))
@@ -156,7 +160,7 @@ class Server:
             raise NOT_ALLOWED
         if not served.kind.namespaced:
             target = target._replace(namespace="")
-        elif not target.namespace and (target.name or request.method != "GET"):
+        elif not target.namespace and (target.name or request.method not in ("GET", "HEAD")):
             if served.strategy.native and not target.name:
                 raise NOT_ALLOWED
             return self._unknown(target.group)

@@ -1,6 +1,6 @@
 """What passes between the wire and the verbs: a request, and one of two kinds of answer.
 
-Nothing here knows a web server. `asgi.py` makes requests of connections; `local.py` makes them of method calls.
+Nothing here knows a web server. `door.py` makes requests of connections; `local.py` makes them of method calls.
 """
 
 from __future__ import annotations

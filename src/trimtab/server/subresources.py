@@ -27,6 +27,7 @@ from trimtab.server.reader import StoreReader
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
+from trimtab.store.contract import Entry
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -68,7 +69,7 @@ class Subresources:
         """The object's replicas as an `autoscaling/v1` Scale; a write of it is a write of the object."""
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
         if verb == "get":
-            _, live = await served.load(target.namespace, target.name)
+            _, live = await self._load_scaled(served, target)
             return self._show_scale(request, served, live, form, 200)
         media = body.media_type(request.header(b"content-type"))
         if verb == "patch" and media == writes.APPLY_PATCH:
@@ -83,6 +84,14 @@ class Subresources:
         strategy = scale.NATIVE if served.strategy.native else scale.CUSTOM
         shown = Served(strategy.by(self._server.clock), self._server.store)
         return self._server.shape(request, json_response(scale_of(served, document), code), shown, form)
+
+    async def _load_scaled(self, served: Served, target: Target) -> tuple[Entry, Document]:
+        try:
+            return await served.load(target.namespace, target.name)
+        except StatusError:
+            if not served.strategy.native:
+                raise
+            raise not_found(f"{served.kind.plural}/scale", served.kind.group, target.name) from None
 
     async def _write_scale(self, request: Request, served: Served, target: Target, patch: str) -> Response:
         _, live = await served.load(target.namespace, target.name)

@@ -111,6 +111,9 @@ async def update(server: Server, request: Request, served: Served, target: Targe
                     raise _conflict(served, target.name, "StorageError: invalid object, Code: 4")
                 await server.namespaces.check_create(served.kind, target.namespace, target.name)
                 return await _create(intent, new, read.errors)
+            if new["metadata"].get("uid"):
+                wanted = f"UID in precondition: {new['metadata']['uid']}, UID in object meta: "
+                raise _conflict(served, target.name, f"StorageError: invalid object, Precondition failed: {wanted}")
             raise not_found(served.kind.plural, served.kind.group, target.name)
         if not given and not served.strategy.unconditional_update:
             why = FieldError(
@@ -151,9 +154,9 @@ Patcher = Callable[[Document], Document]
 def _patcher(intent: Intent, kind: str) -> Patcher:
     document = body.from_patch(intent.request.body, "" if kind == "strategic" else "error decoding patch: ")
     if kind == "json":
-        if intent.options.field_validation == "Warn":
-            for path in json_patch.unknown_fields(document):
-                intent.request.warn(f'json patch unknown field "{path}"')
+        if intent.options.field_validation == "Warn" and isinstance(document, list):
+            for problem in json_patch.unknown_fields(document):
+                intent.request.warn(problem)
         return lambda live: json_patch.apply(live, document)
     if document is None and kind == "strategic":
         document = {}
