@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-
 MAX_ERRORS = 500
 """Nobody reads more; a body made of mistakes must not cost more than it is worth."""
 
@@ -184,10 +183,7 @@ def not_acceptable(accepted: Iterable[str]) -> StatusError:
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
-    message = (
-        "the body of the request was in an unknown format - accepted media types include: "
-        + ", ".join(accepted)
-    )
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return StatusError(415, "UnsupportedMediaType", message)
 
 
@@ -204,6 +200,4 @@ def timeout(message: str, retry_after: int = 0) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    return StatusError(
-        500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]}
-    )
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-
 MAX_DEPTH = 250
 
 
@@ -19,17 +18,17 @@ class YamlError(ValueError):
     """The text is not YAML; the message names the line."""
 
 
-def load(text: str) -> Any:
-    """The one document in a text."""
-    return next(load_all(text), None)
+def load(text: str, *, nodes: int | None = None) -> Any:
+    """The one document in a text. More than `nodes` are refused: YAML is slow to read."""
+    return next(load_all(text, nodes=nodes), None)
 
 
-def load_all(text: str) -> Iterator[Any]:
+def load_all(text: str, *, nodes: int | None = None) -> Iterator[Any]:
     """The documents in a text, in order."""
     import yaml
 
     try:
-        _check_depth(yaml.parse(text, Loader=_loader()))
+        _check_size(yaml.parse(text, Loader=_loader()), nodes)
         yield from list(yaml.load_all(text, Loader=_loader()))
     except RecursionError:
         raise YamlError("nested too deeply") from None
@@ -47,10 +46,12 @@ def dump(value: Any) -> str:
     return str(yaml.dump(value, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=4096))
 
 
-def _check_depth(events: Iterator[Any]) -> None:
+def _check_size(events: Iterator[Any], nodes: int | None) -> None:
     """Refuse deep nesting before anything is composed: the composer is written in C, and its stack has an end."""
     depth = 0
-    for event in events:
+    for count, event in enumerate(events):
+        if nodes is not None and count > nodes:
+            raise YamlError(f"line {event.start_mark.line + 1}: too large for YAML: send it as JSON")
         name = type(event).__name__
         if name in ("SequenceStartEvent", "MappingStartEvent"):
             depth += 1
