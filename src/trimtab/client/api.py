@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, overload
 from urllib.parse import quote
 
 import msgspec
 import orjson
 
 from trimtab.client.paths import Place, place_of
-from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, Ref
+from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.client.transport import Call, Transport, document_of
 from trimtab.model.document import merge_diff, patch_between
 from trimtab.model.errors import StatusError
@@ -44,11 +44,21 @@ class ApiClient:
         self._inactivity = inactivity
         self._places: dict[Named, Place] = {}
 
+    @overload
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R: ...
+    @overload
+    async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any: ...
+
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any:
         place = await self._place(kind)
         path = place.path(namespace or self.namespace, name)
         reply = await self.transport.call(Call(method="GET", path=path))
         return self._made(document_of(reply.body))
+
+    @overload
+    async def list(self, kind: type[R], query: Query = ...) -> Listing[R]: ...
+    @overload
+    async def list(self, kind: AnyKind, query: Query = ...) -> Listing[Any]: ...
 
     async def list(self, kind: AnyKind, query: Query = Query()) -> Listing[Any]:  # noqa: B008 - frozen
         """Everything, read in chunks of one revision; at once, when that revision is gone before the last chunk."""
@@ -81,6 +91,11 @@ class ApiClient:
             token = document["metadata"].get("continue", "")
             if not token:
                 return Listing(items, document["metadata"].get("resourceVersion", ""))
+
+    @overload
+    def watch(self, kind: type[R], query: Query, since: str) -> AsyncGenerator[Event[R], None]: ...
+    @overload
+    def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]: ...
 
     async def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]:
         """Changes after `since`, until the server ends the watch. Raises StatusError (410 Expired: list again)."""
@@ -122,10 +137,24 @@ class ApiClient:
         except msgspec.ValidationError:
             return Untyped(document)
 
+    @overload
+    async def create(self, obj: R, *, dry_run: bool = False) -> R: ...
+    @overload
+    async def create(self, obj: Object, *, dry_run: bool = False) -> Any: ...
+
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any:
         place, document = await self._placed(obj)
         path = place.path(self._namespace(document))
         return await self._write("POST", path, document, "application/json", dry_run)
+
+    @overload
+    async def apply(
+        self, partial: R, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
+    ) -> R: ...
+    @overload
+    async def apply(
+        self, partial: Object, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
+    ) -> Any: ...
 
     async def apply(
         self, partial: Object, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
@@ -135,6 +164,11 @@ class ApiClient:
         path = place.path(self._namespace(document), document["metadata"]["name"], subresource)
         query = {"fieldManager": manager, **({"force": "true"} if force else {})}
         return await self._write("PATCH", path, document, APPLY, dry_run, query)
+
+    @overload
+    async def patch(self, old: R, new: R, *, subresource: str = "", dry_run: bool = False) -> R: ...
+    @overload
+    async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any: ...
 
     async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any:
         """Send what changed from `old` to `new`; 409 when `old` is no longer what is there. Nothing changed: `old`."""

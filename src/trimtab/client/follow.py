@@ -15,9 +15,9 @@ from __future__ import annotations
 import enum
 import random
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, overload
 
-from trimtab.client.protocol import AnyKind, Client, Event, EventType, Listing, Query
+from trimtab.client.protocol import AnyKind, Client, Event, EventType, Listing, Query, R
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError
 
@@ -47,6 +47,28 @@ def after(phase: Phase, outcome: Outcome) -> Phase:
     if outcome is Outcome.LISTED:
         return Phase.WATCHING
     return phase
+
+
+@overload
+def follow(
+    client: Client,
+    kind: type[R],
+    query: Query = ...,
+    *,
+    patience: int = ...,
+    clock: Clock | None = ...,
+    failed: Callable[[Exception, float], None] | None = ...,
+) -> AsyncGenerator[Listing[R] | Event[R], None]: ...
+@overload
+def follow(
+    client: Client,
+    kind: AnyKind,
+    query: Query = ...,
+    *,
+    patience: int = ...,
+    clock: Clock | None = ...,
+    failed: Callable[[Exception, float], None] | None = ...,
+) -> AsyncGenerator[Listing[Any] | Event[Any], None]: ...
 
 
 async def follow(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -20,6 +20,7 @@ from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 
 Object = Resource | Untyped
+R = TypeVar("R", bound=Resource)
 O = TypeVar("O", bound=Object, covariant=True)  # noqa: E741 - an object
 
 
@@ -80,20 +81,41 @@ class Event(msgspec.Struct, Generic[O], frozen=True):
 
 
 class Client(Protocol):
-    """The contract that controllers are written against."""
+    """The contract that controllers are written against. A class gives objects of that class; other kinds are not known
+    to a type checker."""
 
+    @overload
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R: ...
+    @overload
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any: ...
 
+    @overload
+    async def list(self, kind: type[R], query: Query = ...) -> Listing[R]: ...
+    @overload
     async def list(self, kind: AnyKind, query: Query = ...) -> Listing[Any]: ...
 
+    @overload
+    def watch(self, kind: type[R], query: Query, since: str) -> AsyncGenerator[Event[R], None]: ...
+    @overload
     def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]: ...
 
+    @overload
+    async def create(self, obj: R, *, dry_run: bool = False) -> R: ...
+    @overload
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any: ...
 
+    @overload
+    async def apply(
+        self, partial: R, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
+    ) -> R: ...
+    @overload
     async def apply(
         self, partial: Object, *, manager: str, force: bool = False, subresource: str = "", dry_run: bool = False
     ) -> Any: ...
 
+    @overload
+    async def patch(self, old: R, new: R, *, subresource: str = "", dry_run: bool = False) -> R: ...
+    @overload
     async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any: ...
 
     async def delete(
