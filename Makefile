@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TRIMTAB_DATA ?= .trimtab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test unit lint format bench cluster test-cluster packages clean
+.PHONY: help setup up test unit lint format bench docs cluster test-cluster packages clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -44,7 +44,11 @@ cluster: ## build a real kube-apiserver and etcd to compare with (once, outside 
 	@scripts/cluster.sh
 
 test-cluster: setup packages cluster ## the tests that need the real kube-apiserver, the differential test among them
-	TRIMTAB_REQUIRE_CLUSTER=1 $(BIN)/pytest -m cluster
+	TRIMTAB_REQUIRE_CLUSTER=1 TRIMTAB_DIFFERENTIAL_EXAMPLES=100 $(BIN)/pytest -m cluster
+
+docs: setup packages ## the pictures and the generated parts of the documentation
+	$(BIN)/python scripts/pictures.py
+	$(BIN)/python -m tests.differential.page
 
 bench: setup cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/server.py

@@ -59,9 +59,12 @@ def descend(values: list[Any]) -> list[Any]:
 def sliced(match: re.Match[str]) -> Step:
     first, last, step = match.groups()
     single = last is None
-    start = int(first) if first else 0
-    end = start + 1 if single else (int(last[1:]) if last[1:] else None)
-    stride = int(step[1:]) if step and step[1:] else 1
+    try:
+        start = int(first) if first else 0
+        end = start + 1 if single else (int(last[1:]) if last[1:] else None)
+        stride = int(step[1:]) if step and step[1:] else 1
+    except ValueError:
+        raise JSONPathError(f"array index {match.group()} is not a number") from None
     if stride <= 0:
         raise JSONPathError("step must be > 0")
 
