@@ -63,8 +63,10 @@ async def test_a_token_is_asked_for_again_before_it_expires(tmp_path: Path) -> N
 async def test_a_refused_token_is_asked_for_again(tmp_path: Path) -> None:
     command, runs = counting(tmp_path, credential(token="t"))
     credentials = ExecCredentials(plugin(command))
+    old = await credentials.current()
+    assert credentials.refused(old)
     await credentials.current()
-    assert credentials.refused()
+    assert credentials.refused(old), "by a call that was sent before"
     await credentials.current()
     assert runs.read_text() == "run\nrun\n"
 

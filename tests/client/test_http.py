@@ -323,6 +323,18 @@ async def test_a_refused_token_is_read_again_and_the_call_repeated(
         assert (await transport.call(Call(method="GET", path="/api"))).code == 200
 
 
+async def test_a_token_that_cannot_be_read_is_a_401_that_may_pass(
+    trimtab_server: TrimtabServer, tmp_path: Path
+) -> None:
+    found = load(trimtab_server.kubeconfig)
+    config = Config(server=found.server, ca=found.ca, credentials=TokenFile(tmp_path / "token"))
+    async with carried(config) as transport:
+        error = await failed(transport, Call(method="GET", path="/api"))
+        assert (error.code, "the token cannot be read" in error.message) == (401, True)
+        (tmp_path / "token").write_text((trimtab_server.kubeconfig.parent / "pki" / "admin.token").read_text())
+        assert (await transport.call(Call(method="GET", path="/api"))).code == 200
+
+
 async def test_a_certificate_that_is_not_trusted_is_refused(trimtab_server: TrimtabServer) -> None:
     async with carried(Config(server=trimtab_server.url)) as transport:
         with pytest.raises(ConfigError, match="its certificate is not trusted"):

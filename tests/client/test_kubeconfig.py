@@ -276,11 +276,10 @@ async def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
 async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
     credentials = TokenFile(tmp_path / "token")
-    await credentials.current()
-    assert credentials.refused() is False
-    await credentials.current()
+    old = await credentials.current()
+    assert credentials.refused(old) is False
     (tmp_path / "token").write_text("second")
-    assert credentials.refused() is True
+    assert credentials.refused(old) is True
     assert (await credentials.current()).authorization == "Bearer second"
 
 

@@ -38,8 +38,8 @@ class Credentials(Protocol):
         """What to send now. ConfigError when there is no getting it."""
         ...
 
-    def refused(self) -> bool:
-        """The server did not accept it; True when asking again may bring another."""
+    def refused(self, identity: Identity) -> bool:
+        """The server did not accept this one; True when asking again may bring another."""
         ...
 
 
@@ -52,7 +52,7 @@ class Fixed:
     async def current(self) -> Identity:
         return self._identity
 
-    def refused(self) -> bool:
+    def refused(self, identity: Identity) -> bool:
         return False
 
 
@@ -72,10 +72,10 @@ class TokenFile:
             self._read = (self._now(), self._identity())
         return self._read[1]
 
-    def refused(self) -> bool:
-        old, self._read = self._read, None
+    def refused(self, identity: Identity) -> bool:
+        self._read = None
         try:
-            return old is None or self._identity() != old[1]
+            return self._identity() != identity
         except ConfigError:
             return False
 

@@ -56,8 +56,9 @@ class ExecCredentials:
                 self._kept = read_credential(await run(self._plugin), self._plugin)
             return self._kept[0]
 
-    def refused(self) -> bool:
-        self._kept = None
+    def refused(self, identity: Identity) -> bool:
+        if self._kept is not None and self._kept[0] is identity:  # else another call has asked anew meanwhile
+            self._kept = None
         return True
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from trimtab.client.credentials import Identity
 from trimtab.client.retry import Failure, Policy, failure_of, pause
 from trimtab.client.transport import Call, Reply, Silent, Unreachable, refusal
 from trimtab.model.clock import Clock, SystemClock
-from trimtab.model.errors import StatusError
+from trimtab.model.errors import StatusError, unauthorized
 
 USER_AGENT = f"trimtab/{__version__} ({sys.platform}/{platform.machine()})"
 
@@ -109,8 +109,9 @@ class HttpTransport:
         while True:
             wish: int | None = None
             error: Exception
+            identity = await self._identity()
             try:
-                response = await self._send(call, timeout)
+                response = await self._send(call, identity, timeout)
                 body = await self._body(response) if whole or response.status >= 300 else b""
             except (TimeoutError, aiohttp.ClientError, OSError) as raised:
                 failure, error = self._broken(raised, timeout)
@@ -119,7 +120,7 @@ class HttpTransport:
                 if response.status < 300:
                     return response, body
                 error = refused = refusal(response.status, body, _retry_after(response.headers))
-                if response.status == 401 and not renewed and self._renews():
+                if response.status == 401 and not renewed and self._renews(identity):
                     renewed = True
                     continue
                 found = failure_of(response.status)
@@ -132,19 +133,30 @@ class HttpTransport:
             await self._clock.sleep(seconds)
             attempt += 1
 
-    def _renews(self) -> bool:
-        return self.config.credentials is not None and self.config.credentials.refused()
+    async def _identity(self) -> Identity:
+        """Who we are now. Credentials that cannot be had are a 401 like those that are refused: both may pass."""
+        if not self._secure or self.config.credentials is None:  # never in the clear
+            return _NOBODY
+        try:
+            return await self.config.credentials.current()
+        except ConfigError as error:
+            raise unauthorized(str(error)) from None
 
-    async def _send(self, call: Call, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        session, headers = await self._ready()
-        sent: list[tuple[str, str]] = [*headers, ("Accept", call.accept)]
+    def _renews(self, refused: Identity) -> bool:
+        return self.config.credentials is not None and self.config.credentials.refused(refused)
+
+    async def _send(self, call: Call, identity: Identity, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        session = await self._connected(identity)
+        headers = [*self._headers, ("Accept", call.accept)]
+        if identity.authorization:
+            headers.append(("Authorization", identity.authorization))
         if call.body:
-            sent.append(("Content-Type", call.content_type))
+            headers.append(("Content-Type", call.content_type))
         target = self._base + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
         return await session.request(
             call.method,
             yarl.URL(target, encoded=True),
-            headers=sent,
+            headers=headers,
             data=call.body or None,
             timeout=timeout,
             ssl=self._tls,
@@ -152,22 +164,16 @@ class HttpTransport:
             allow_redirects=False,
         )
 
-    async def _ready(self) -> tuple[aiohttp.ClientSession, list[tuple[str, str]]]:
-        """The session that shows the current certificate, and the headers of the current credentials."""
-        identity = _NOBODY
-        if self._secure and self.config.credentials is not None:  # never in the clear
-            identity = await self.config.credentials.current()
+    async def _connected(self, identity: Identity) -> aiohttp.ClientSession:
+        """The session whose connections show the current certificate."""
         shown = (identity.certificate, identity.key)
         if self._session is None or shown != self._shown:
-            old, self._session, self._shown = self._session, self._connected(identity), shown
+            old, self._session, self._shown = self._session, self._opened(identity), shown
             if old is not None:
                 await old.close()
-        session = self._session
-        if identity.authorization:
-            return session, [*self._headers, ("Authorization", identity.authorization)]
-        return session, self._headers
+        return self._session
 
-    def _connected(self, identity: Identity) -> aiohttp.ClientSession:
+    def _opened(self, identity: Identity) -> aiohttp.ClientSession:
         connector: aiohttp.BaseConnector
         if self.config.socket:
             connector = aiohttp.UnixConnector(self.config.socket, limit=0)
