@@ -67,6 +67,15 @@ def test_definitions_go_first_and_are_waited_for(trimtab: Program) -> None:
     )
 
 
+def test_a_bad_definition_stops_no_other(trimtab: Program) -> None:
+    bad = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: bad}\nspec: {}\n"
+    ran = trimtab("apply", "-f", "-", stdin=f"{bad}---{defined('Wheel')}" + config_map("one"))
+    assert ran.code == 1
+    assert ran.lines[-1] == "configmap/one created"
+    assert ran.err.startswith("error: -:1: ")
+    assert ran.err.count("\n") == 1
+
+
 def test_bad_documents_are_told_by_file_and_line_and_stop_no_other(trimtab: Program) -> None:
     text = "# a comment\n\nkind: ConfigMap\n" + config_map("one") + "---\na: [\n---\napiVersion: v1\nkind: Gadget\n"
     trimtab.write("bad.yaml", text + "metadata: {name: x}\n---\n- a list\n---\n# nothing\n" + config_map("UPPER"))

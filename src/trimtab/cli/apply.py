@@ -49,8 +49,11 @@ async def _apply(access: Access, sources: list[str], options: Options) -> int:
     good = [each for each in found if isinstance(each, Manifest)]
     async with session(access) as server:
         first = sorted((m for m in good if m.kind in FIRST), key=lambda m: FIRST.index(m.kind))
-        codes += [await _one(server, manifest, options) for manifest in first]
-        definitions = [m for m in first if m.kind == "CustomResourceDefinition"]
+        definitions: list[Manifest] = []
+        for manifest in first:
+            codes.append(await _one(server, manifest, options))
+            if manifest.kind == "CustomResourceDefinition" and codes[-1] == OK:
+                definitions.append(manifest)
         if definitions and not options.dry_run:
             await _served(server, definitions)
         codes += [await _one(server, manifest, options) for manifest in good if manifest.kind not in FIRST]
@@ -118,14 +121,13 @@ def _essence(document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _served(server: Session, definitions: list[Manifest]) -> None:
-    """Wait until the server serves the kinds of these definitions; those it will not serve fail later, by name."""
+    """Wait until the server serves the kinds of these definitions, which it has taken; others fail later, by name."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
     waiting = {m.metadata["name"] for m in definitions}
     kinds = {
         (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
-        for m in definitions
-        if isinstance(spec := m.document.get("spec"), dict)
-        for version in spec.get("versions") or ()
+        for spec in (m.document["spec"] for m in definitions)
+        for version in spec["versions"]
         if version.get("served")
     }
     try:
