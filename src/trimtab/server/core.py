@@ -15,7 +15,7 @@ import orjson
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
 from trimtab.model.logs import log
-from trimtab.server import apply, builtin, deletes, negotiate, reads, tables, watches, writes
+from trimtab.server import apply, builtin, deletes, negotiate, patches, reads, tables, watches, writes
 from trimtab.server.admission.chain import Admission
 from trimtab.server.auth.bootstrap import reconciled
 from trimtab.server.auth.identity import MASTERS, Authenticator, User
@@ -210,7 +210,7 @@ class Server:
         elif verb == "patch":
             if not target.name:
                 raise NOT_ALLOWED
-            response = await writes.patch(self, request, served, target)
+            response = await patches.patch(self, request, served, target)
         elif verb == "delete":
             response = await deletes.delete(self, request, served, target)
         else:

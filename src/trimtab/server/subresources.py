@@ -17,7 +17,7 @@ from trimtab.model.errors import (
     not_found,
     unsupported_media_type,
 )
-from trimtab.server import body, negotiate, reads, writes
+from trimtab.server import body, negotiate, patches, reads, writes
 from trimtab.server.auth.token_requests import create_token
 from trimtab.server.builtin import scale
 from trimtab.server.http import Answer, Request, Response, json_response
@@ -25,6 +25,7 @@ from trimtab.server.negotiate import Form
 from trimtab.server.patch import json_patch, merge
 from trimtab.server.reader import StoreReader
 from trimtab.server.registry import Served
+from trimtab.server.settle import MODIFIED
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 from trimtab.store.contract import Entry
@@ -60,7 +61,7 @@ class Subresources:
         elif verb == "update":
             response = await writes.update(self._server, request, served, target)
         elif verb == "patch":
-            response = await writes.patch(self._server, request, served, target)
+            response = await patches.patch(self._server, request, served, target)
         else:
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
         return self._server.shape(request, response, served, form)
@@ -72,7 +73,7 @@ class Subresources:
             _, live = await self._load_scaled(served, target)
             return self._show_scale(request, served, live, form, 200)
         media = body.media_type(request.header(b"content-type"))
-        if verb == "patch" and media == writes.APPLY_PATCH:
+        if verb == "patch" and media == patches.APPLY_PATCH:
             response = await self._apply_scale(request, served, target)
         elif verb in ("update", "patch"):
             response = await self._write_scale(request, served, target, media if verb == "patch" else "")
@@ -98,7 +99,7 @@ class Subresources:
         wanted = _wanted_scale(request, served, scale_of(served, live), patch)
         given = (wanted.get("metadata") or {}).get("resourceVersion")
         if given and given != live["metadata"]["resourceVersion"]:
-            raise conflict(served.kind.plural, served.kind.group, target.name, writes.MODIFIED)
+            raise conflict(served.kind.plural, served.kind.group, target.name, MODIFIED)
         assert served.kind.scale is not None  # noqa: S101 - asked before
         changed: Document = orjson.loads(orjson.dumps(live))
         _put(changed, served.kind.scale.spec_replicas, _replicas(wanted, target.name))
@@ -109,7 +110,7 @@ class Subresources:
         assert served.kind.scale is not None  # noqa: S101 - asked before
         config: Document = {"apiVersion": served.kind.api_version, "kind": served.kind.kind, "metadata": {}}
         _put(config, served.kind.scale.spec_replicas, _replicas(wanted, target.name))
-        return await writes.patch(self._server, _inner(request, "PATCH", config, writes.APPLY_PATCH), served, target)
+        return await patches.patch(self._server, _inner(request, "PATCH", config, patches.APPLY_PATCH), served, target)
 
     async def _token(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         if verb != "create":
@@ -157,13 +158,15 @@ def _wanted_scale(request: Request, served: Served, shown: Document, patch: str)
     if not patch:
         content_type = request.header(b"content-type")
         return _checked_scale(body.decode(request.body, content_type, kind="Scale", native=True))
-    accepted = [writes.JSON_PATCH, writes.MERGE_PATCH, writes.STRATEGIC_PATCH, writes.APPLY_PATCH]
+    accepted = [patches.JSON_PATCH, patches.MERGE_PATCH, patches.STRATEGIC_PATCH, patches.APPLY_PATCH]
     if not served.strategy.native:
-        accepted.remove(writes.STRATEGIC_PATCH)
+        accepted.remove(patches.STRATEGIC_PATCH)
     if patch not in accepted:
         raise unsupported_media_type(accepted)
     change = body.from_patch(request.body)
-    return _checked_scale(json_patch.apply(shown, change) if patch == writes.JSON_PATCH else merge.apply(shown, change))
+    return _checked_scale(
+        json_patch.apply(shown, change) if patch == patches.JSON_PATCH else merge.apply(shown, change)
+    )
 
 
 def _checked_scale(document: Any) -> Document:
