@@ -47,7 +47,7 @@ def seed() -> int:
     return int(os.environ.get("TRIMTAB_FUZZ_SEED") or int.from_bytes(os.urandom(4), "big"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     folder = tmp_path_factory.mktemp("victim")
     with TrimtabServer(folder) as server:
