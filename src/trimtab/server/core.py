@@ -7,7 +7,7 @@ Order of a request: authorize → find the kind → verb → admission → backe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import orjson
@@ -15,10 +15,10 @@ import orjson
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
 from trimtab.model.logs import log
-from trimtab.server import apply, builtin, deletes, negotiate, patches, reads, tables, watches, writes
+from trimtab.server import builtin, deletes, negotiate, patches, reads, tables, watches, writes
+from trimtab.server.acts import Acts
 from trimtab.server.admission.chain import Admission
-from trimtab.server.auth.bootstrap import reconciled
-from trimtab.server.auth.identity import MASTERS, Authenticator, User
+from trimtab.server.auth.identity import Authenticator, User
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 from trimtab.server.auth.tokens import TokenKey
 from trimtab.server.broadcast import Broadcasts
@@ -30,7 +30,7 @@ from trimtab.server.lifecycle.garbage import Garbage
 from trimtab.server.lifecycle.namespaces import Namespaces
 from trimtab.server.metrics import Metrics
 from trimtab.server.negotiate import As, Form
-from trimtab.server.options import DeleteOptions, is_watching
+from trimtab.server.options import is_watching
 from trimtab.server.present import present
 from trimtab.server.registry import Registry, Served
 from trimtab.server.reviews import NOT_ALLOWED, REVIEWED, Reviews
@@ -38,9 +38,8 @@ from trimtab.server.roots import Roots
 from trimtab.server.strategy import Document
 from trimtab.server.subresources import Subresources
 from trimtab.server.target import Target, parse
-from trimtab.store.contract import Conflict, Op, Store, Unavailable
+from trimtab.store.contract import Store, Unavailable
 
-SYSTEM = User("system:apiserver", groups=(MASTERS,))
 EVENT_TTL = 3600.0
 
 
@@ -67,6 +66,7 @@ class Server:
         self.token_key = token_key
         self.issuer = issuer
         self.metrics = Metrics()
+        self.acts = Acts(self)
         self.broadcasts = Broadcasts()
         self.registry = Registry()
         self.admission = Admission(self)
@@ -253,82 +253,6 @@ class Server:
         if served.strategy.storage != "events":
             return None
         return self.clock.now().timestamp() + self.event_ttl
-
-    async def ensure(self, document: Document) -> None:
-        """Create an object of the server's own unless it is there."""
-        served = self.registry.by_kind(document["apiVersion"], document["kind"])
-        if served is None:
-            raise bad_request(f"{document['kind']} is not served")
-        metadata = document["metadata"]
-        if await served.backend.get(served.key(metadata.get("namespace", ""), metadata["name"])) is not None:
-            return
-        target = Target(served.kind.group, served.kind.version, metadata.get("namespace", ""), served.kind.plural)
-        try:
-            await writes.create(self, self.own_request("POST", document), served, target)
-        except StatusError as error:
-            if error.code not in (404, 409) and error.reason != "Forbidden":
-                raise
-
-    async def reconcile_policy(self, expected: Document) -> None:
-        """Make a default role or binding whole again."""
-        served = self.registry.by_kind(expected["apiVersion"], expected["kind"])
-        assert served is not None  # noqa: S101 - built-in kinds
-        name = expected["metadata"]["name"]
-        entry = await served.backend.get(served.key("", name))
-        wanted = reconciled(expected, served.decode(entry) if entry else None)
-        if entry is None:
-            await self.ensure(expected)
-        elif wanted is not None:
-            await self.modify(served, "", name, lambda live: live.update(wanted))
-
-    async def modify(
-        self, served: Served, namespace: str, name: str, change: Callable[[Document], None], subresource: str = ""
-    ) -> None:
-        """Change an object in place, past admission, as the server itself; gone or unchanged is no failure."""
-        while True:
-            entry = await served.backend.get(served.key(namespace, name))
-            if entry is None:
-                return
-            old = served.decode(entry)
-            new: Document = orjson.loads(orjson.dumps(old))
-            change(new)
-            if new == old:
-                return
-            if served.strategy.has_generation and served.strategy.bumps_generation(new, old):
-                new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-            gone = new["metadata"].get("deletionTimestamp") and self.deletable(served, new)
-            if not gone:
-                self._own(served, old, new, subresource)
-            try:
-                write = served.write(old if gone else new, entry.revision, Op.DELETE if gone else Op.PUT)
-                await served.backend.commit(write)
-            except Conflict:
-                continue
-            return
-
-    def _own(self, served: Served, old: Document, new: Document, subresource: str) -> None:
-        managed = apply.update_managed_fields(
-            old,
-            new,
-            manager="trimtab",
-            api_version=served.kind.api_version,
-            schema=served.kind.schema,
-            subresource=subresource,
-            now=self.timestamp(),
-            reset={},
-        )
-        new["metadata"].pop("managedFields", None)
-        if managed:
-            new["metadata"]["managedFields"] = managed
-
-    async def remove(self, served: Served, namespace: str, name: str, options: DeleteOptions | None = None) -> None:
-        """Delete as the server itself."""
-        await deletes.remove(self, self.own_request("DELETE"), served, namespace, name, options or DeleteOptions())
-
-    def own_request(self, method: str, document: Document | None = None) -> Request:
-        body = orjson.dumps(document) if document is not None else b""
-        headers = {b"content-type": b"application/json", b"user-agent": b"trimtab/server"}
-        return Request(method=method, path="", query={}, headers=headers, body=body, user=SYSTEM, warnings=[])
 
 
 def _in_form(request: Request, response: Response) -> Response:

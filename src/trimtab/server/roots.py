@@ -142,9 +142,9 @@ class Roots:
         namespaces = [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in SYSTEM_NAMESPACES
         ]
-        await asyncio.gather(*(self._server.ensure(namespace) for namespace in namespaces))
+        await asyncio.gather(*(self._server.acts.ensure(namespace) for namespace in namespaces))
         policies = [*bootstrap.cluster_roles(), *bootstrap.cluster_role_bindings()]
-        await asyncio.gather(*(self._server.reconcile_policy(policy) for policy in policies))
+        await asyncio.gather(*(self._server.acts.reconcile_policy(policy) for policy in policies))
 
 
 def version() -> dict[str, str]:

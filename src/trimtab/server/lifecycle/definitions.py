@@ -66,7 +66,7 @@ class Definitions:
                 task.add_done_callback(lambda _: self._cleanups.pop(name, None))
             return
         taken = self._taken(definition)
-        await self._server.modify(self._served, "", name, lambda d: self._accept(d, taken), "status")
+        await self._server.acts.modify(self._served, "", name, lambda d: self._accept(d, taken), "status")
         current = await self._server.store.get(Key(RESOURCE, "", name))
         if current is not None:
             accepted = self._served.decode(current)
@@ -155,13 +155,13 @@ class Definitions:
                 live.setdefault("status", {}), "Terminating", "True", "InstanceDeletionInProgress", text, now
             )
 
-        await self._server.modify(self._served, "", name, terminating, "status")
+        await self._server.acts.modify(self._served, "", name, terminating, "status")
         spec = definition["spec"]
         served = self._server.registry.of_resource(spec["group"], spec["names"]["plural"])
         while served is not None:
             query = Query(resource=served.strategy.storage)
             for entry in (await served.backend.list(query)).entries:
-                await self._server.remove(served, entry.key.namespace, entry.key.name)
+                await self._server.acts.remove(served, entry.key.namespace, entry.key.name)
             if not (await served.backend.list(query)).entries:
                 break
             await self._server.clock.sleep(RETRY)
@@ -172,7 +172,7 @@ class Definitions:
             if finalizers:
                 live["metadata"]["finalizers"] = finalizers
 
-        await self._server.modify(self._served, "", name, release)
+        await self._server.acts.modify(self._served, "", name, release)
 
 
 _CONFLICTS = {

@@ -239,14 +239,14 @@ class Garbage:
             blocked |= any(ref.uid == uid and ref.block_owner_deletion for ref in references)
             self._put(dependent)
         if not blocked:
-            await self._server.modify(served, key.namespace, key.name, lambda d: _drop_finalizer(d, FOREGROUND))
+            await self._server.acts.modify(served, key.namespace, key.name, lambda d: _drop_finalizer(d, FOREGROUND))
 
     async def _orphan(self, served: Served, key: Key, uid: str) -> None:
         for dependent in list(self._dependents.get(uid, ())):
             kind = self._server.registry.storages().get(dependent.resource)
             if kind is not None:
                 await self._drop_references(kind, dependent, {uid})
-        await self._server.modify(served, key.namespace, key.name, lambda d: _drop_finalizer(d, ORPHAN))
+        await self._server.acts.modify(served, key.namespace, key.name, lambda d: _drop_finalizer(d, ORPHAN))
 
     async def _drop_references(self, served: Served, key: Key, uids: set[str]) -> None:
         def change(document: Document) -> None:
@@ -255,7 +255,7 @@ class Garbage:
             if kept:
                 document["metadata"]["ownerReferences"] = kept
 
-        await self._server.modify(served, key.namespace, key.name, change)
+        await self._server.acts.modify(served, key.namespace, key.name, change)
 
     async def _unblock(self, served: Served, key: Key) -> None:
         def change(document: Document) -> None:
@@ -263,10 +263,10 @@ class Garbage:
                 if reference.get("blockOwnerDeletion"):
                     reference["blockOwnerDeletion"] = False
 
-        await self._server.modify(served, key.namespace, key.name, change)
+        await self._server.acts.modify(served, key.namespace, key.name, change)
 
     async def _delete(self, served: Served, key: Key, policy: str, uid: str) -> None:
-        await self._server.remove(served, key.namespace, key.name, DeleteOptions(propagation=policy, uid=uid))
+        await self._server.acts.remove(served, key.namespace, key.name, DeleteOptions(propagation=policy, uid=uid))
 
 
 def _drop_finalizer(document: Document, name: str) -> None:

@@ -85,7 +85,7 @@ class Namespaces:
 
     async def _furnish(self, name: str) -> None:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-        await self._server.ensure(account)
+        await self._server.acts.ensure(account)
         if self._ca:
             about = "kubernetes.io/description"
             text = "The CA that signs this server's certificate, for clients that run in this namespace."
@@ -95,7 +95,7 @@ class Namespaces:
                 "metadata": {"name": "kube-root-ca.crt", "namespace": name, "annotations": {about: text}},
                 "data": {"ca.crt": self._ca},
             }
-            await self._server.ensure(bundle)
+            await self._server.acts.ensure(bundle)
 
     async def _empty(self, name: str) -> None:
         """Delete everything in the namespace, then let it go. Says in conditions what it waits for."""
@@ -122,7 +122,7 @@ class Namespaces:
             query = Query(resource=served.strategy.storage, namespace=name)
             for entry in (await served.backend.list(query)).entries:
                 try:
-                    await self._server.remove(served, name, entry.key.name)
+                    await self._server.acts.remove(served, name, entry.key.name)
                 except StatusError as error:
                     if error.code != 404:
                         raise
@@ -145,14 +145,14 @@ class Namespaces:
                 known[condition["type"]] = {**condition, "lastTransitionTime": since}
             status["conditions"] = list(known.values())
 
-        await self._server.modify(self._served, "", name, change, "status")
+        await self._server.acts.modify(self._served, "", name, change, "status")
 
     async def _finish(self, name: str) -> None:
         def change(namespace: dict[str, Any]) -> None:
             finalizers = [f for f in namespace["spec"].get("finalizers") or () if f != "kubernetes"]
             namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
 
-        await self._server.modify(self._served, "", name, change)
+        await self._server.acts.modify(self._served, "", name, change)
 
 
 def _conditions(remaining: dict[str, list[Entry]]) -> list[dict[str, str]]:
