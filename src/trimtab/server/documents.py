@@ -21,6 +21,9 @@ from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 
 
+MAX_PROBLEMS = 500  # of a kind that are told; a body made of mistakes must not cost more than it is worth
+
+
 class Read(msgspec.Struct):
     """A document that was pruned and defaulted, and what its schema has against it."""
 
@@ -70,8 +73,9 @@ def walk(
         _omit_empty(served, document)
         served.strategy.default(document)
     if mode != "Ignore":
-        problems = [f'duplicate field "{path}"' for path in duplicates or ()]
-        problems += [f'unknown field "{path}"' for path in (*decoded.unknown, *found.unknown)]
+        problems = [f'duplicate field "{path}"' for path in (duplicates or ())[:MAX_PROBLEMS]]
+        unknown = [*decoded.unknown[:MAX_PROBLEMS], *found.unknown[:MAX_PROBLEMS]]
+        problems += [f'unknown field "{path}"' for path in unknown]
         _report(request, served, mode, problems)
     return found.errors
 

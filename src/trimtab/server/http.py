@@ -16,6 +16,7 @@ from trimtab.server.auth.identity import User
 from trimtab.server.broadcast import Handover
 
 JSON = b"application/json"
+MAX_WARNINGS = 50
 
 
 class Request(msgspec.Struct, kw_only=True):
@@ -33,7 +34,8 @@ class Request(msgspec.Struct, kw_only=True):
         return self.headers.get(name, b"").decode("latin-1")
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        """Tell the client something beside the answer. There is an end to it: each warning is a header."""
+        if len(self.warnings) < MAX_WARNINGS and text not in self.warnings:
             self.warnings.append(text)
 
 
