@@ -21,7 +21,7 @@ GROWTH = 150 * 2**20  # bytes of memory that a server may gain under attack, at 
 
 
 class Victim(NamedTuple):
-    """A server with three ways in: everything, little, nothing."""
+    """A server with three ways in: as an administrator, with two kinds of one namespace, with nothing."""
 
     server: TrimtabServer
     address: tuple[str, int]
@@ -52,8 +52,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     folder = tmp_path_factory.mktemp("victim")
     with TrimtabServer(folder) as server:
         establish_beacons(server, folder)
-        kubectl = Kubectl(newest(), server, "default", folder)
-        kubectl("apply", "-f", "rbac.yaml", "-f", "beacons.yaml")
+        kubectl = Kubectl(
+            newest(), server, "kube-public", folder
+        )  # requests are for `default`: the account outlives them
+        kubectl("create", "serviceaccount", "keeper")
+        kubectl("create", "clusterrole", "keeper", "--verb=*", "--resource=configmaps,beacons.ground.example.com")
+        binding = ("--clusterrole=keeper", "--serviceaccount=kube-public:keeper")
+        kubectl("create", "rolebinding", "keeper", *binding, "--namespace=default")
         keeper = (b"Authorization", b"Bearer " + kubectl("create", "token", "keeper").encode())
         access = read_access(server.kubeconfig)
         token = ((b"Authorization", b"Bearer " + access.token.encode()),) if access.token else ()
