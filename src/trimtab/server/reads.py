@@ -59,9 +59,8 @@ async def list_(server: Server, request: Request, served: Served, target: Target
     kind, api_version = served.kind.list_kind, served.kind.api_version
     if form.as_ is As.METADATA:
         if not form.list_:
-            raise StatusError(
-                406, "NotAcceptable", "you requested PartialObjectMetadata, but the requested object is a list", {}
-            )
+            why = "you requested PartialObjectMetadata, but the requested object is a list"
+            raise StatusError(406, "NotAcceptable", why)
         kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         values = [tables.metadata_only(value, form.version) for value in values]
     return Response(body=list_body(kind, api_version, meta, values))
