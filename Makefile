@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TRIMTAB_DATA ?= .trimtab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test unit lint format bench docs cluster test-cluster packages clean
+.PHONY: help setup up test unit lint format bench bench-quick docs cluster test-cluster packages clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -24,7 +24,7 @@ up: setup ## run the control plane on this machine
 
 test: setup packages lint unit ## lint, then every fast test
 
-unit:
+unit: setup
 	$(BIN)/pytest -n 2 --dist loadfile -m "not cluster"
 
 lint: setup ## ruff, mypy, import contracts
@@ -52,6 +52,11 @@ docs: setup packages ## the pictures and the generated parts of the documentatio
 
 bench: setup cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/server.py
+	$(BIN)/python bench/cel.py
+
+bench-quick: setup cluster ## a tenth of the load: that the benchmarks work
+	$(BIN)/python bench/server.py --quick
+	$(BIN)/python bench/cel.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -63,6 +63,11 @@ def up(
 
     if log_format not in ("auto", "text", "json"):
         raise typer.BadParameter(f'"{log_format}" is not one of auto, text, json', param_hint="--log-format")
+    if not 0 <= port <= 65535:
+        raise typer.BadParameter(f"{port} is not in the range 0 to 65535", param_hint="--port")
+    for name in tls_host or ():
+        if not all(char.isalnum() or char in ".-:*" for char in name) or not name:
+            raise typer.BadParameter(f'"{name}" is neither a host name nor an address', param_hint="--tls-host")
     logs.as_json = None if log_format == "auto" else log_format == "json"
     raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ())))
 

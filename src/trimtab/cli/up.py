@@ -6,6 +6,7 @@ import asyncio
 import errno
 import gc
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
         return _refused(str(error))
     except UnsafeFileError as error:
         return _refused(str(error))
+    except socket.gaierror as error:
+        return _refused(f"{host}: {error.strerror}")
     except OSError as error:
         where = error.filename or (f"{host} port {port}" if error.errno in _ADDRESS else data_dir)
         return _refused(f"{where}: {error.strerror or error}")
