@@ -108,4 +108,4 @@ def test_a_user_may_act_as_the_one_who_is_named() -> None:
 def test_groups_without_a_user_are_an_error() -> None:
     with pytest.raises(StatusError) as caught:
         impersonated(Authorizer(), ROOT, headers(group="a"))
-    assert caught.value.code == 500
+    assert caught.value.code == 400

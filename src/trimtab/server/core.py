@@ -15,6 +15,7 @@ import orjson
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
 from trimtab.model.logs import log
+from trimtab.model.selectors import FieldSelector
 from trimtab.server import builtin, deletes, negotiate, patches, reads, tables, watches, writes
 from trimtab.server.acts import Acts
 from trimtab.server.admission.chain import Admission
@@ -152,7 +153,7 @@ class Server:
             target.watch or ("watch" in request.query and is_watching(request.query))
         )
         verb = target.verb("GET" if request.method == "HEAD" else request.method, watching)
-        self._authorize(request.user, verb, target)
+        self._authorize(request.user, verb, target, target.name or _selected_name(request))
         served = self.registry.find(target.group, target.version, target.resource)
         if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
             return self._unknown(target.group)
@@ -182,9 +183,9 @@ class Server:
             raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
         return Response(code=404, body=b"404 page not found\n", media=b"text/plain; charset=utf-8")
 
-    def _authorize(self, user: User, verb: str, target: Target) -> None:
+    def _authorize(self, user: User, verb: str, target: Target, name: str) -> None:
         attributes = Attributes(
-            user, verb, target.group, target.version, target.resource, target.subresource, target.namespace, target.name
+            user, verb, target.group, target.version, target.resource, target.subresource, target.namespace, name
         )
         decision = self.authorizer.authorize(attributes)
         if not decision.allowed:
@@ -253,6 +254,17 @@ class Server:
         if served.strategy.storage != "events":
             return None
         return self.clock.now().timestamp() + self.event_ttl
+
+
+def _selected_name(request: Request) -> str:
+    """Who lists or watches one object by its name asks for that object, and is authorized for it."""
+    selector = request.query.get("fieldSelector", "")
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        return FieldSelector.parse(selector).exact("metadata.name") or ""
+    except StatusError:
+        return ""  # refused when it is read
 
 
 def _in_form(request: Request, response: Response) -> Response:

@@ -20,7 +20,6 @@ from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 
-
 MAX_PROBLEMS = 500  # of a kind that are told; a body made of mistakes must not cost more than it is worth
 
 

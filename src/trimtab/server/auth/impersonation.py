@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from trimtab.model.errors import internal
+from trimtab.model.errors import bad_request
 from trimtab.server.auth.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 
@@ -42,7 +42,7 @@ def _impersonated(authorizer: Authorizer, user: User, asked: list[tuple[bytes, b
         elif key.startswith(_EXTRA):
             extra.setdefault(unquote(key[len(_EXTRA) :]), []).append(value)
     if not name:
-        raise internal("requested to impersonate without impersonating a user")
+        raise bad_request("requested to impersonate without impersonating a user")
     account = _ACCOUNT.fullmatch(name)
     for attributes in _needed(user, name, account, groups, uid, extra):
         decision = authorizer.authorize(attributes)

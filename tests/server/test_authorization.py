@@ -1,0 +1,70 @@
+"""What a restricted user may do, through the whole of the server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.server.api import Answer, Api, config_map
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+
+
+async def allow(api: Api, user: str, **rule: list[str]) -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": [rule]}
+    assert (await api.post(f"{RBAC}/roles", role)).code == 201
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    assert (await api.post(f"{RBAC}/rolebindings", binding)).code == 201
+
+
+async def eventually(ask: Callable[[], Awaitable[Answer]], good: Callable[[Answer], bool]) -> None:
+    """Roles are followed by watch: what they allow is allowed a moment later."""
+    async with asyncio.timeout(5):
+        while not good(await ask()):
+            await asyncio.sleep(0.005)
+
+
+async def test_nobody_may_do_what_no_role_allows(api: Api) -> None:
+    answer = await api.as_("eve").get(MAPS)
+    assert answer.code == 403
+    assert (
+        'User "eve" cannot list resource "configmaps" in API group "" in the namespace "default"'
+        in answer.doc["message"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "code"), [("fieldSelector=metadata.name%3Da", 200), ("fieldSelector=metadata.name%3Db", 403)]
+)
+async def test_a_list_by_name_needs_a_right_to_that_name_only(api: Api, query: str, code: int) -> None:
+    await api.post(MAPS, config_map("a"))
+    await allow(api, "ann", apiGroups=[""], resources=["configmaps"], resourceNames=["a"], verbs=["list"])
+    answer = await api.as_("ann").until(f"{MAPS}?{query}", lambda answer: answer.code == code)
+    assert answer.code == code
+
+
+async def test_nobody_grants_what_they_do_not_hold(api: Api) -> None:
+    await allow(api, "ann", apiGroups=["rbac.authorization.k8s.io"], resources=["roles"], verbs=["create"])
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "more"},
+        "rules": [secrets],
+    }
+    ann = api.as_("ann")
+    review = {
+        "spec": {"resourceAttributes": {"group": "rbac.authorization.k8s.io", "resource": "roles", "verb": "create"}}
+    }
+    review["spec"]["resourceAttributes"]["namespace"] = "default"
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    await eventually(lambda: ann.post(path, review), lambda answer: answer.doc["status"]["allowed"])
+    answer = await ann.post(f"{RBAC}/roles", role)
+    assert "is attempting to grant RBAC permissions not currently held" in answer.doc["message"]
