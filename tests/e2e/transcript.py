@@ -103,7 +103,8 @@ _VARYING = [
     (re.compile(r"https://127\.0\.0\.1:\d+"), "SERVER"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"v1\.32\.13\+[\w.]+"), "v1.32.13"),
-    (re.compile(r"(?<= )\d+[sm](\d+s)?(?= |$)", re.MULTILINE), "AGE"),
+    (re.compile(r"(^|(?<= ))\d+[sm](\d+s)?(?= |$)", re.MULTILINE), "AGE"),
+    (re.compile(r"\bmade-\w{5}\b"), "made-RANDOM"),
     (re.compile(r"(?<=\S) {2,}(?=\S)"), "  "),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 ]
