@@ -115,15 +115,17 @@ class Api:
 
 
 @contextlib.asynccontextmanager
-async def running(**settings: Any) -> AsyncIterator[Api]:
-    store = settings.pop("store", None) or MemoryStore()
+async def running(*, store: MemoryStore | None = None, keep_store: bool = False, **settings: Any) -> AsyncIterator[Api]:
+    """A server until the block is left; with `keep_store` another one may go on with its store."""
+    store = store or MemoryStore()
     server = Server(store, **settings)
     await server.start()
     try:
         yield Api(server)
     finally:
         await server.stop()
-        await store.close()
+        if not keep_store:
+            await store.close()
 
 
 def config_map(name: str, owners: tuple[Any, ...] = (), *, block: bool = False, **metadata: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Order of a request: authorize → find the kind → verb → admission → backe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
@@ -99,11 +99,11 @@ class Server:
         await self.definitions.load()
         await self.roots.seed()
         for name, task in (
-            ("policies", self.admission.run()),
-            ("definitions", self.definitions.run()),
-            ("namespaces", self.namespaces.run()),
-            ("garbage", self.garbage.run()),
-            ("expiry", self.expiry_task.run()),
+            ("policies", self.admission.run),
+            ("definitions", self.definitions.run),
+            ("namespaces", self.namespaces.run),
+            ("garbage", self.garbage.run),
+            ("expiry", self.expiry_task.run),
         ):
             self.spawn(self._forever(task, name), name)
         self.ready = True
@@ -127,8 +127,8 @@ class Server:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task of the server failed", task=task.get_name(), exc_info=error)
 
-    async def _forever(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        await work
+    async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        await work()
         log.error("a task of the server ended", task=name)
 
     async def handle(self, request: Request) -> Answer:

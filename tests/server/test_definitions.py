@@ -1,0 +1,176 @@
+"""Custom resource definitions, from their creation to their end."""
+
+from typing import Any
+
+from tests.server.api import Api, running
+from trimtab.store.memory import MemoryStore
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+BOATS = "/apis/sea.example.com/v1/namespaces/default/boats"
+
+
+def definition(name: str = "boats.sea.example.com", **names: Any) -> dict[str, Any]:
+    plural, _, group = name.partition(".")
+    spec = {
+        "type": "object",
+        "properties": {
+            "sails": {"type": "integer", "default": 2, "minimum": 0},
+            "port": {"type": "string"},
+        },
+        "x-kubernetes-validations": [{"rule": "!has(oldSelf.port) || has(self.port)", "message": "a port stays"}],
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.sails", "statusReplicasPath": ".status.sails"},
+        },
+        "selectableFields": [{"jsonPath": ".spec.port"}],
+        "additionalPrinterColumns": [{"name": "Port", "type": "string", "jsonPath": ".spec.port"}],
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {
+                    "spec": spec,
+                    "status": {"type": "object", "properties": {"sails": {"type": "integer"}}},
+                },
+            }
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": "Boat", **names},
+            "versions": [version],
+        },
+    }
+
+
+def boat(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "sea.example.com/v1", "kind": "Boat", "metadata": {"name": name}, "spec": spec}
+
+
+async def launch(api: Api) -> None:
+    assert (await api.post(DEFINITIONS, definition())).code == 201
+    await api.until(BOATS, lambda answer: answer.code == 200)
+
+
+async def test_a_definition_is_established_and_served(api: Api) -> None:
+    await launch(api)
+    made = (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).doc
+    conditions = {condition["type"]: condition["status"] for condition in made["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    assert made["status"]["storedVersions"] == ["v1"]
+
+
+async def test_objects_are_defaulted_pruned_and_told_of_unknown_fields(api: Api) -> None:
+    await launch(api)
+    made = await api.post(BOATS, boat("a", wheels=4))
+    assert made.doc["spec"] == {"sails": 2}
+    assert made.warnings == ['unknown field "spec.wheels"']
+
+
+async def test_strict_validation_refuses_unknown_and_duplicate_fields_in_one_message(api: Api) -> None:
+    await launch(api)
+    raw = b'{"apiVersion":"sea.example.com/v1","kind":"Boat","metadata":{"name":"a"},"spec":{"port":"x","port":"y","w":1}}'
+    answer = await api.post(f"{BOATS}?fieldValidation=Strict", raw)
+    assert answer.code == 400
+    assert 'duplicate field "spec.port", unknown field "spec.w"' in answer.doc["message"]
+
+
+async def test_the_schema_and_rules_refuse(api: Api) -> None:
+    await launch(api)
+    assert "should be greater than or equal to 0" in (await api.post(BOATS, boat("a", sails=-1))).doc["message"]
+    await api.post(BOATS, boat("b", port="Hull"))
+    answer = await api.merge(f"{BOATS}/b", {"spec": {"port": None}})
+    assert (answer.code, answer.doc["details"]["causes"][0]["message"]) == (
+        422,
+        'Invalid value: "object": a port stays',
+    )
+
+
+async def test_generation_counts_changes_of_the_spec_only(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, boat("a"))
+    await api.merge(f"{BOATS}/a/status", {"status": {"sails": 2}})
+    await api.merge(f"{BOATS}/a", {"metadata": {"labels": {"x": "y"}}})
+    assert (await api.get(f"{BOATS}/a")).doc["metadata"]["generation"] == 1
+    assert (await api.merge(f"{BOATS}/a", {"spec": {"sails": 3}})).doc["metadata"]["generation"] == 2
+
+
+async def test_status_is_written_at_its_own_door_only(api: Api) -> None:
+    await launch(api)
+    made = await api.post(BOATS, {**boat("a"), "status": {"sails": 9}})
+    assert "status" not in made.doc
+    answer = await api.merge(f"{BOATS}/a/status", {"status": {"sails": 1}, "spec": {"sails": 7}})
+    assert (answer.doc["status"], answer.doc["spec"]) == ({"sails": 1}, {"sails": 2})
+    assert (await api.merge(f"{BOATS}/a", {"status": {"sails": 5}})).doc["status"] == {"sails": 1}
+
+
+async def test_the_scale_shows_and_sets_the_replicas(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, boat("a"))
+    scale = await api.merge(f"{BOATS}/a/scale", {"spec": {"replicas": 5}})
+    assert (scale.doc["kind"], scale.doc["spec"]) == ("Scale", {"replicas": 5})
+    assert (await api.get(f"{BOATS}/a")).doc["spec"]["sails"] == 5
+
+
+async def test_selectable_fields_select(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, boat("a", port="Hull"))
+    await api.post(BOATS, boat("b", port="Kiel"))
+    found = (await api.get(f"{BOATS}?fieldSelector=spec.port%3DKiel")).doc
+    assert [item["metadata"]["name"] for item in found["items"]] == ["b"]
+
+
+async def test_a_change_of_the_schema_shows_in_old_objects_and_in_open_watches(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, boat("a"))
+    revision = (await api.get(BOATS)).doc["metadata"]["resourceVersion"]
+    async with api.watch(f"{BOATS}?watch=true&resourceVersion={revision}") as event:
+        changed = (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).doc
+        spec = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["colour"] = {"type": "string", "default": "white"}
+        assert (await api.put(f"{DEFINITIONS}/boats.sea.example.com", changed)).code == 200
+        await api.until(f"{BOATS}/a", lambda answer: answer.doc["spec"].get("colour") == "white")
+        await api.merge(f"{BOATS}/a", {"spec": {"colour": "red"}})
+        assert (await event())["object"]["spec"]["colour"] == "red"
+
+
+async def test_names_that_are_taken_are_refused_until_they_are_free(api: Api) -> None:
+    await launch(api)
+    other = definition("ships.sea.example.com")
+    await api.post(DEFINITIONS, other)
+    said = await api.until(
+        f"{DEFINITIONS}/ships.sea.example.com", lambda answer: bool(answer.doc.get("status", {}).get("conditions"))
+    )
+    assert said.doc["status"]["conditions"][0]["status"] == "False"
+    await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+    await api.until("/apis/sea.example.com/v1/namespaces/default/ships", lambda answer: answer.code == 200)
+
+
+async def test_a_deleted_definition_takes_its_objects_along(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, {**boat("a"), "metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
+    answer = await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+    assert answer.doc["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    await api.until(f"{BOATS}/a", lambda answer: "deletionTimestamp" in answer.doc["metadata"])
+    assert (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).code == 200
+    await api.merge(f"{BOATS}/a", {"metadata": {"finalizers": None}})
+    await api.gone(f"{DEFINITIONS}/boats.sea.example.com")
+    assert (await api.get(BOATS)).code == 404
+
+
+async def test_definitions_and_objects_are_there_after_a_restart() -> None:
+    store = MemoryStore()
+    async with running(store=store, keep_store=True) as api:
+        await launch(api)
+        await api.post(BOATS, boat("a", port="Hull"))
+    async with running(store=store) as api:
+        assert (await api.get(f"{BOATS}/a")).doc["spec"] == {"port": "Hull", "sails": 2}
