@@ -90,9 +90,11 @@ def replay(steps: list[Step], server: ApiServer, home: Path, namespace: str) -> 
 def normalise(text: str) -> str:
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
+    text = _ERRORS.sub(lambda errors: "".join(sorted(errors[0].splitlines(keepends=True))), text)
     return text if text.endswith("\n") or not text else text + "\n"
 
 
+_ERRORS = re.compile(r"(^\* .*\n)+", re.MULTILINE)  # Go walks maps in any order
 _VARYING = [
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
