@@ -12,6 +12,7 @@ from trimtab.model import jsonpath
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.kind import Column, Kind, Scale
 from trimtab.model.schema import Schema, gotext
+from trimtab.server.discovery import version_order
 from trimtab.server.strategy import Document, Strategy
 
 MAX_REPLICAS = 2**31 - 1
@@ -90,17 +91,24 @@ def strategies(definition: Document) -> Iterator[tuple[Custom, bool]]:
     spec = definition["spec"]
     names = (definition.get("status") or {}).get("acceptedNames") or {}
     names = names if names.get("plural") else spec["names"]
+    current = max(
+        (v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")),
+        key=version_order,
+        default="",
+    )
     for version in spec["versions"]:
         if version.get("served") or version.get("storage"):
-            yield Custom(_kind(spec, names, version)), bool(version.get("storage"))
+            yield Custom(_kind(spec, names, version, current)), bool(version.get("storage"))
 
 
-def _kind(spec: Document, names: Document, version: Document) -> Kind:
+def _kind(spec: Document, names: Document, version: Document, current: str) -> Kind:
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale")
     deprecation = ""
     if version.get("deprecated"):
         shown = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
+        if current and version_order(current) > version_order(version["name"]):
+            shown += f"; use {spec['group']}/{current} {names['kind']}"
         deprecation = version.get("deprecationWarning") or shown
     return Kind(
         group=spec["group"],

@@ -66,6 +66,8 @@ def walk(
     decoded = object_meta.decode(document["metadata"], native=native)
     _check_decoded(served, decoded.errors)
     tidy(document["metadata"])
+    if len(document["metadata"].get("ownerReferences") or ()) > 1:
+        _drop_repeated_owners(request, document["metadata"])
     found = served.kind.schema.walk(document)
     if native:
         _check_decoded(served, found.errors)
@@ -93,6 +95,15 @@ def tidy(metadata: Document) -> None:
     for field in ("labels", "annotations", "finalizers", "ownerReferences"):
         if field in metadata and not metadata[field]:
             del metadata[field]
+
+
+def _drop_repeated_owners(request: Request, metadata: Document) -> None:
+    """An owner counts once."""
+    owners = metadata["ownerReferences"]
+    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(kept) < len(owners):
+        metadata["ownerReferences"] = kept
+        request.warn("metadata.ownerReferences contains duplicate entries; they were dropped")
 
 
 def check_place(document: Any, served: Served, target: Target) -> Document:

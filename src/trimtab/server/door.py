@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import uuid
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl
 
@@ -28,6 +29,7 @@ class Door:
         self._local = local
         self._in_flight = InFlight(limits or Limits())
         self._audit = itertools.count(1)
+        self._run = str(uuid.uuid4())[:24].encode()  # of this run; the count makes it a request's
 
     async def __call__(self, incoming: Incoming) -> Response | Stream:
         started = time.perf_counter()
@@ -39,7 +41,8 @@ class Door:
         if isinstance(answer, Stream):
             return answer
         self._server.metrics.observe(incoming.method, answer.code, time.perf_counter() - started)
-        answer.headers = (*answer.headers, (b"audit-id", b"%012x" % next(self._audit)))
+        audit = incoming.headers.get(b"audit-id") or self._run + b"%012x" % next(self._audit)
+        answer.headers = (*answer.headers, (b"audit-id", audit[:64]))
         if warnings:
             answer.headers += tuple((b"warning", _warning(text)) for text in warnings)
         return answer

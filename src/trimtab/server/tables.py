@@ -104,11 +104,15 @@ def include_object(query: str | None) -> str:
 
 
 _compiled = lru_cache(maxsize=4096)(jsonpath.compile)
+JSONPathError = jsonpath.JSONPathError
 
 
 def cell(column: Column, document: Document, clock: Clock) -> Any:
     """One value, as its column's type wants it; None where there is none."""
-    found = _compiled(column.path).find(document)
+    try:
+        found = _compiled(column.path).find(document)
+    except JSONPathError:  # a definition of before such paths were refused
+        return None
     if not found or found[0] is None:
         return None
     value = found[0]

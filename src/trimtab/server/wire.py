@@ -158,8 +158,12 @@ class Connection(asyncio.Protocol):
         self._task = self._loop.create_task(self._run())
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything: connection and parser hold each other, and would wait for the garbage collector."""
         self._listener.discard(self)
         self._task.cancel()
+        self._queue.clear()
+        self._reset()
+        del self._parser
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.model import jsonpath
 from trimtab.model.errors import FieldError
 from trimtab.model.metadata import dns_1035_label_problems
 from trimtab.model.names import dns_subdomain_problems
@@ -164,6 +165,8 @@ def _subresources(subresources: Any, path: str) -> list[FieldError]:
             errors.append(invalid(where, text, "must be a simple json path starting with ."))
         elif not text.startswith(root):
             errors.append(invalid(where, text, f"should be a json path under {root[:-1]}"))
+        elif why := _unreadable(text):
+            errors.append(invalid(where, text, why))
     text = scale.get("labelSelectorPath") or ""
     where = f"{path}.scale.labelSelectorPath"
     if text and not text.startswith("."):
@@ -189,7 +192,18 @@ def _column(column: Document, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.JSONPath"))
     elif not text.startswith("."):
         errors.append(invalid(f"{path}.JSONPath", text, "must be a simple json path starting with ."))
+    elif why := _unreadable(text):
+        errors.append(invalid(f"{path}.JSONPath", text, why))
     return errors
+
+
+def _unreadable(path: str) -> str:
+    """Why a path cannot be followed; "" when it can."""
+    try:
+        jsonpath.compile(path)
+    except jsonpath.JSONPathError as error:
+        return f"must be a simple json path: {error}"
+    return ""
 
 
 def _selectable(version: Document, path: str) -> list[FieldError]:
