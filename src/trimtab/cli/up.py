@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import gc
 import signal
@@ -21,6 +22,7 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
 
     gc.freeze()  # what was imported stays: collections need not look at it again
     gc.set_threshold(20_000, 10, 10)  # requests make few cycles; looking for them often costs a tenth of the time
+    _return_large_blocks()
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
     try:
         return uvloop.run(_serve(settings))
@@ -33,6 +35,16 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     except OSError as error:
         where = error.filename or (f"{host} port {port}" if error.errno in _ADDRESS else data_dir)
         return _refused(f"{where}: {error.strerror or error}")
+
+
+def _return_large_blocks() -> None:
+    """Let glibc give blocks over 128 KiB back to the system: bodies and lists come and go, and would leave holes."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+
+
+M_MMAP_THRESHOLD = -3
 
 
 def _refused(why: str) -> int:
