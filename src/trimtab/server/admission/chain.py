@@ -38,7 +38,12 @@ class Admission:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._since: dict[str, int] = {}
-        self._webhooks = Webhooks(WebhookClient(self._resolve), self._namespace_labels, equivalents=self._equivalents)
+        self._webhooks = Webhooks(
+            WebhookClient(self._resolve),
+            self._namespace_labels,
+            equivalents=self._equivalents,
+            authorize=server.authorizer.authorize,
+        )
 
     def mutates(self, request: AdmissionRequest) -> bool:
         """Hot: without webhooks it costs nothing."""

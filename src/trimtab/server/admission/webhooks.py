@@ -22,7 +22,7 @@ from trimtab.model.errors import StatusError, forbidden, internal, not_found
 from trimtab.model.kind import Kind
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.admission.webhook_client import WebhookClient
-from trimtab.server.admission.webhook_conditions import conditions_met
+from trimtab.server.admission.webhook_conditions import Authorize, conditions_met
 from trimtab.server.admission.webhook_match import (
     Hook,
     Invocation,
@@ -41,6 +41,7 @@ from trimtab.server.admission.webhook_review import (
     review_request,
     review_version,
 )
+from trimtab.server.auth.rbac import Authorizer
 from trimtab.server.auth.wording import quoted
 
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -67,7 +68,7 @@ class Mutated(msgspec.Struct, frozen=True):
 
 class Webhooks:
     """The webhooks of the server. `equivalents` are the other served versions of a kind, `convert` gives a document in
-    one of them; webhooks with matchPolicy Equivalent need both."""
+    one of them; webhooks with matchPolicy Equivalent need both. `authorize` answers what conditions ask about rights."""
 
     def __init__(
         self,
@@ -76,11 +77,13 @@ class Webhooks:
         *,
         equivalents: Callable[[Kind], Sequence[Kind]] = _no_equivalents,
         convert: Callable[[Document, Kind], Document] = _same_version,
+        authorize: Authorize | None = None,
     ) -> None:
         self._client = client
         self._namespace_labels = namespace_labels
         self._equivalents = equivalents
         self._convert = convert
+        self._authorize = authorize or Authorizer().authorize
         self._configurations: dict[str, dict[str, tuple[Hook, ...]]] = {MUTATING: {}, VALIDATING: {}}
         self._hooks: dict[str, tuple[Hook, ...]] = {MUTATING: (), VALIDATING: ()}
 
@@ -208,7 +211,7 @@ class Webhooks:
                 new=self._as(new, seen, request),
                 old=self._as(request.old, seen, request),
             )
-            met, problem = conditions_met(hook, subject)
+            met, problem = conditions_met(hook, request, subject, self._authorize)
             if problem and not hook.ignores_failure:
                 raise forbidden(request.kind.plural, request.kind.group, request.name, problem)
             if not met:

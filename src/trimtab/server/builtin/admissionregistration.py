@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trimtab.model.errors import FieldError
+from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.kind import Column
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
 from trimtab.server.builtin import gosource
@@ -37,9 +37,12 @@ class WebhookConfiguration(Native):
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         errors = []
         seen = set()
+        checks_conditions = old is None or _conditions_of(new) != _conditions_of(old)
         for index, hook in enumerate(new.get("webhooks") or []):
             path = f"webhooks[{index}]"
             errors += _webhook(hook, path)
+            if checks_conditions:
+                errors += _conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
             errors += admission_review_versions(
                 hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
             )
@@ -69,8 +72,7 @@ def _webhook(hook: dict[str, Any], path: str) -> list[FieldError]:
     for field in ("namespaceSelector", "objectSelector"):
         errors += label_selector(hook.get(field), f"{path}.{field}")
     errors += _one_of(hook, path, "reinvocationPolicy", ("IfNeeded", "Never"))
-    errors += webhook_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    return errors + _conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
+    return errors + webhook_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
 def _one_of(hook: dict[str, Any], path: str, field: str, allowed: tuple[str, ...]) -> list[FieldError]:
@@ -146,14 +148,20 @@ def _resources(resources: list[str], path: str) -> list[FieldError]:
     return errors
 
 
+def _conditions_of(configuration: Document) -> list[Any]:
+    """Conditions that an update leaves as they are stay valid, whatever later rules say."""
+    return [hook.get("matchConditions") or [] for hook in configuration.get("webhooks") or []]
+
+
 def _conditions(conditions: list[dict[str, Any]], path: str) -> list[FieldError]:
-    """Names of match conditions. Whether the expressions compile is for whoever evaluates them."""
     errors = []
     seen = set()
+    if len(conditions) > MAX_CONDITIONS:
+        why = f"must have at most {MAX_CONDITIONS} items"
+        errors.append(FieldError(path, FieldProblem.TOO_MANY, len(conditions), why))
     for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        if not condition.get("expression", "").strip():
-            errors.append(required(f"{where}.expression"))
+        errors += _expression(condition.get("expression", "").strip(), f"{where}.expression")
         name = condition.get("name", "")
         if not name:
             errors.append(required(f"{where}.name"))
@@ -163,6 +171,24 @@ def _conditions(conditions: list[dict[str, Any]], path: str) -> list[FieldError]
                 errors.append(duplicate(f"{where}.name", name))
         seen.add(name)
     return errors
+
+
+def _expression(expression: str, path: str) -> list[FieldError]:
+    if not expression:
+        return [required(path)]
+    from trimtab.model.cel import CelError, WrongResult
+    from trimtab.model.cel.errors import InstantiationError
+    from trimtab.server.admission.webhook_expressions import compiled
+
+    try:
+        compiled(expression)
+    except InstantiationError as error:
+        return [FieldError(path, FieldProblem.INTERNAL, None, error.message)]
+    except CelError as error:
+        return [invalid(path, expression, error.message)]
+    except WrongResult as error:
+        return [invalid(path, expression, f"must evaluate to {error.wanted.text} but got {error.found.text}")]
+    return []
 
 
 _GROUP = "admissionregistration.k8s.io"
