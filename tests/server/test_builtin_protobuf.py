@@ -53,15 +53,13 @@ def fixtures() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-@pytest.mark.parametrize(("api_version", "kind"), KINDS)
+@pytest.mark.parametrize(("api_version", "kind"), [kind for kind in KINDS if kind[1] != "CustomResourceDefinition"])
 def test_an_object_with_every_field_decodes_to_its_json(api_version: str, kind: str) -> None:
     folder = fixtures()
     if folder is None:
         pytest.skip("the Go module k8s.io/api v0.32.13 is not here")
     group, _, version = api_version.rpartition("/")
     path = folder / f"{group or 'core'}.{version}.{kind}.json"
-    if not path.exists():
-        pytest.skip(f"k8s.io/api has no {kind}: it lives in another module")
     assert decode(path.with_suffix(".pb").read_bytes()) == json.loads(path.read_text())
 
 

@@ -230,4 +230,4 @@ def revision_of(text: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
     detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-    raise bad_request(str(FieldError("resourceVersion", FieldProblem.INVALID, text, detail)))
+    raise bad_request(f"invalid resource version: {FieldError('resourceVersion', FieldProblem.INVALID, text, detail)}")

@@ -28,6 +28,7 @@ from trimtab.server.http import Response, Stream
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 100
+MAX_OVERHEAD = 512 * 1024  # bytes of a request that are not its body, read in pieces of up to a quarter of this
 MAX_QUEUED = 32
 MAX_UNREAD = 4 * 1024 * 1024  # what a watcher may leave unread
 CLOSED_MANY = 64  # connections: their TLS objects hold each other until a collection
@@ -175,6 +176,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
+            if self._began:
+                self._received += len(data)
+                if self._received - self._length > MAX_OVERHEAD:  # the parser keeps a header until it ends
+                    self._refuse(_plain(431, b"431 Request Header Fields Too Large\n"))
         except httptools.HttpParserUpgrade:
             self._refuse(_plain(400, b"upgrades are not supported\n"))
         except httptools.HttpParserError:
@@ -247,6 +252,7 @@ class Connection(asyncio.Protocol):
         self._impersonation: tuple[tuple[bytes, bytes], ...] = ()
         self._size = 0
         self._length = 0
+        self._received = 0
         self._chunks: list[bytes] = []
 
     def _enqueue(self, incoming: Incoming) -> None:
