@@ -50,6 +50,8 @@ class OpenAPI:
     def _document(self, name: str) -> bytes:
         cached = self._cached.get(name)
         if cached is None or cached[0] != self._server.registry.changed:
+            served = self._names()
+            self._cached = {known: kept for known, kept in self._cached.items() if known in served}
             made = orjson.dumps(openapi.document(self._names()[name], prose=descriptions()))
             cached = self._cached[name] = (self._server.registry.changed, made)
         return cached[1]

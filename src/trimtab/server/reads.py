@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -197,9 +198,11 @@ async def _reach(served: Served, wanted: Revision) -> None:
         return
     try:
         async with asyncio.timeout(PATIENCE):
-            async for batch in backend.watch(Query(resource=served.strategy.storage), backend.revision, heartbeat=0.2):
-                if batch.revision >= wanted:
-                    return
+            query = Query(resource=served.strategy.storage)
+            async with aclosing(backend.watch(query, backend.revision, heartbeat=0.2)) as batches:
+                async for batch in batches:
+                    if batch.revision >= wanted:
+                        return
     except TimeoutError:
         pass
     message = f"Too large resource version: {wanted}, current: {backend.revision}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -111,10 +112,11 @@ class Admission:
         query = Query(resource=served.strategy.storage)
         while True:
             try:
-                async for batch in self._server.store.watch(query, self._since[served.kind.resource]):
-                    for change in batch.changes:
-                        self._changed(served, change)
-                    self._since[served.kind.resource] = batch.revision
+                async with aclosing(self._server.store.watch(query, self._since[served.kind.resource])) as batches:
+                    async for batch in batches:
+                        for change in batch.changes:
+                            self._changed(served, change)
+                        self._since[served.kind.resource] = batch.revision
             except Gone:
                 await self._relist(served)
 
@@ -134,9 +136,11 @@ class Admission:
             return
         while True:
             try:
-                async for batch in self._server.store.watch(Query(resource=resource), self._server.store.revision):
-                    for change in batch.changes:
-                        authenticator.changed(*change.entry.key)
+                query = Query(resource=resource)
+                async with aclosing(self._server.store.watch(query, self._server.store.revision)) as batches:
+                    async for batch in batches:
+                        for change in batch.changes:
+                            authenticator.changed(*change.entry.key)
             except Gone:
                 authenticator.changed_unknown()
 

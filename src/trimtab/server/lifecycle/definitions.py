@@ -4,6 +4,7 @@ takes its objects with it first."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -44,9 +45,10 @@ class Definitions:
             await self._reconcile(entry)
 
     async def run(self) -> None:
-        async for batch in self._server.store.watch(Query(resource=RESOURCE), self._since):
-            for change in batch.changes:
-                await self._changed(change)
+        async with aclosing(self._server.store.watch(Query(resource=RESOURCE), self._since)) as batches:
+            async for batch in batches:
+                for change in batch.changes:
+                    await self._changed(change)
 
     async def _changed(self, change: Change) -> None:
         if change.op is Op.DELETE:

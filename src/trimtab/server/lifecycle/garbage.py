@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -98,9 +99,10 @@ class Garbage:
             for entry in page.entries:
                 self._observe(entry)
             try:
-                async for batch in served.backend.watch(query, page.revision):
-                    for change in batch.changes:
-                        self._changed(change)
+                async with aclosing(served.backend.watch(query, page.revision)) as batches:
+                    async for batch in batches:
+                        for change in batch.changes:
+                            self._changed(change)
             except Gone:
                 continue
 

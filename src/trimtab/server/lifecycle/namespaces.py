@@ -4,6 +4,7 @@ expect to find in it (the `default` service account, the CA as `kube-root-ca.crt
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -59,10 +60,11 @@ class Namespaces:
         page = await self._server.store.list(Query(resource="namespaces"))
         for entry in page.entries:
             self._start(entry)
-        async for batch in self._server.store.watch(Query(resource="namespaces"), page.revision):
-            for change in batch.changes:
-                if change.op is Op.PUT:
-                    self._start(change.entry)
+        async with aclosing(self._server.store.watch(Query(resource="namespaces"), page.revision)) as batches:
+            async for batch in batches:
+                for change in batch.changes:
+                    if change.op is Op.PUT:
+                        self._start(change.entry)
 
     def _start(self, entry: Entry) -> None:
         name = entry.key.name
@@ -71,7 +73,12 @@ class Namespaces:
             if b'"deletionTimestamp"' not in entry.value:
                 return
             running.cancel()
-        self._tasks[name] = self._server.spawn(self._reconcile(name), f"namespace {name}")
+        task = self._tasks[name] = self._server.spawn(self._reconcile(name), f"namespace {name}")
+        task.add_done_callback(lambda done: self._ended(name, done))
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
 
     async def _reconcile(self, name: str) -> None:
         entry = await self._server.store.get(Key("namespaces", "", name))
