@@ -13,7 +13,7 @@ from trimtab.model.clock import format_time
 from trimtab.server.custom import strategies
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
-from trimtab.store.contract import Change, Entry, Key, Op, Query
+from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -45,6 +45,13 @@ class Definitions:
             await self._reconcile(entry)
 
     async def run(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except Gone:  # so many changes at once that some were missed
+                await self.load()
+
+    async def _follow(self) -> None:
         async with aclosing(self._server.store.watch(Query(resource=RESOURCE), self._since)) as batches:
             async for batch in batches:
                 for change in batch.changes:

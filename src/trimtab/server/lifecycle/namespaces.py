@@ -12,7 +12,7 @@ import orjson
 from trimtab.model.errors import StatusError, forbidden, not_found
 from trimtab.model.kind import Kind
 from trimtab.server.registry import Served
-from trimtab.store.contract import Entry, Key, Op, Query
+from trimtab.store.contract import Entry, Gone, Key, Op, Query
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -57,6 +57,13 @@ class Namespaces:
 
     async def run(self) -> None:
         """Keep namespaces as they should be, until cancelled."""
+        while True:
+            try:
+                await self._follow()
+            except Gone:
+                continue  # changes were missed: look at all of them again
+
+    async def _follow(self) -> None:
         page = await self._server.store.list(Query(resource="namespaces"))
         for entry in page.entries:
             self._start(entry)
