@@ -25,7 +25,8 @@ kubectl() {
   (cd "$work" && go mod init local/kubectl >/dev/null 2>&1 &&
     printf 'package main\n\nimport (\n\t"os"\n\n\t"k8s.io/component-base/cli"\n\t"k8s.io/kubectl/pkg/cmd"\n)\n\nfunc main() { os.Exit(cli.Run(cmd.NewDefaultKubectlCommand())) }\n' > main.go &&
     GOFLAGS=-mod=mod go get k8s.io/kubectl@v0.32.13 k8s.io/component-base@v0.32.13 &&
-    GOFLAGS=-mod=mod CGO_ENABLED=0 go build -o "$bin/kubectl" .)
+    GOFLAGS=-mod=mod CGO_ENABLED=0 go build -o "$bin/kubectl" \
+      -ldflags "-X k8s.io/component-base/version.gitVersion=v1.32.13 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=32" .)
 }
 
 debian openssl openssl
