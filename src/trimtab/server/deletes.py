@@ -76,20 +76,22 @@ async def remove(
     for _ in range(ATTEMPTS):
         entry, live = await served.load(namespace, name)
         _check_preconditions(served, live, entry, options)
-        await server.admission.validate(
-            AdmissionRequest(
-                operation=Operation.DELETE,
-                kind=served.kind,
-                subresource="",
-                namespace=namespace,
-                name=name,
-                object=None,
-                old=live,
-                user=request.user,
-                dry_run=options.dry_run,
-                warn=request.warn,
-            )
+        admission = AdmissionRequest(
+            operation=Operation.DELETE,
+            kind=served.kind,
+            subresource="",
+            namespace=namespace,
+            name=name,
+            object=None,
+            old=live,
+            user=request.user,
+            dry_run=options.dry_run,
+            warn=request.warn,
+            options=_shown_options(options),
         )
+        if server.admission.mutates(admission):
+            await server.admission.mutate(admission)
+        await server.admission.validate(admission)
         try:
             return await _remove(server, served, entry, live, options)
         except Conflict:
@@ -158,6 +160,17 @@ def _check_preconditions(served: Served, live: Document, entry: Entry, options: 
             f"record ({entry.revision}). The object might have been modified"
         )
         raise conflict(kind.kind, kind.group, name, why)
+
+
+def _shown_options(options: DeleteOptions) -> Document:
+    """DeleteOptions as webhooks see them."""
+    given = {"uid": options.uid, "resourceVersion": options.resource_version}
+    fields = {
+        "gracePeriodSeconds": options.grace_period,
+        "preconditions": {field: value for field, value in given.items() if value is not None} or None,
+        "propagationPolicy": options.propagation or None,
+    }
+    return {field: value for field, value in fields.items() if value is not None}
 
 
 def _options(request: Request, served: Served) -> DeleteOptions:

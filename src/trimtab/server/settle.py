@@ -154,6 +154,7 @@ async def _settle(
         user=intent.request.user,
         dry_run=intent.options.dry_run,
         warn=intent.request.warn,
+        options={f: v for f in ("fieldManager", "fieldValidation") if (v := intent.request.query.get(f))},
     )
     if server.admission.mutates(admission):
         mutated = await server.admission.mutate(admission)

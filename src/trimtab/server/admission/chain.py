@@ -6,15 +6,15 @@ Policies (roles, bindings, webhook configurations) are followed by watch and kep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from trimtab.model.kind import Kind
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.admission.webhook_client import WebhookClient
+from trimtab.server.admission.webhook_forms import Forms, unborn
 from trimtab.server.admission.webhooks import Webhooks
 from trimtab.server.auth.escalation import check_escalation
 from trimtab.server.auth.rbac import GROUP as RBAC
@@ -39,10 +39,12 @@ class Admission:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._since: dict[str, int] = {}
+        self._forms = Forms(server.registry)
         self._webhooks = Webhooks(
             WebhookClient(self._resolve),
             self._namespace_labels,
-            equivalents=self._equivalents,
+            equivalents=self._forms.equivalents,
+            convert=self._forms.convert,
             authorize=server.authorizer.authorize,
         )
 
@@ -51,10 +53,13 @@ class Admission:
         return self._webhooks.mutates(request)
 
     async def mutate(self, request: AdmissionRequest) -> dict[str, Any]:
-        """The object as the webhooks leave it: the same one when none changed it."""
-        mutated = (await self._webhooks.mutate(request)).object
-        assert request.object is not None  # noqa: S101 - deletions are not mutated
-        return request.object if mutated == request.object else mutated
+        """The object as the webhooks leave it: the same one when none changed it. Empty for a deletion, which they may
+        only refuse."""
+        shown = unborn(self._forms.shown(request))
+        mutated = (await self._webhooks.mutate(shown)).object
+        if request.object is None or mutated == shown.object:
+            return request.object or {}
+        return self._forms.taken(request, mutated)
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Raises when the write must not be."""
@@ -69,7 +74,7 @@ class Admission:
                 name=request.name if request.operation is Operation.UPDATE else "",
             )
         if self._webhooks.validates(request):
-            await self._webhooks.validate(request)
+            await self._webhooks.validate(self._forms.shown(request))
 
     async def close(self) -> None:
         await self._webhooks.close()
@@ -79,16 +84,21 @@ class Admission:
         return entry.labels if entry is not None else None
 
     async def _resolve(self, namespace: str, name: str, port: int) -> tuple[str, int]:
-        """Where a Service is served: the first ready address of its Endpoints."""
+        """Where a port of a Service is served: the first ready address of its Endpoints."""
+        service = await self._server.store.get(Key("services", namespace, name))
+        if service is None:
+            raise LookupError(f'service "{name}" not found')
+        ports = orjson.loads(service.value).get("spec", {}).get("ports") or ()
+        wanted = next((p.get("name", "") for p in ports if p["port"] == port), None)
+        if wanted is None:
+            raise LookupError(f'no service port {port} found for service "{name}"')
         entry = await self._server.store.get(Key("endpoints", namespace, name))
         for subset in (orjson.loads(entry.value).get("subsets") or ()) if entry is not None else ():
-            addresses, ports = subset.get("addresses") or (), subset.get("ports") or ()
-            if addresses and ports:
-                return addresses[0]["ip"], ports[0]["port"]
+            served = next((p["port"] for p in subset.get("ports") or () if p.get("name", "") == wanted), None)
+            addresses = subset.get("addresses") or ()
+            if addresses and served is not None:
+                return addresses[0]["ip"], served
         raise LookupError(f'no endpoints available for service "{name}"')
-
-    def _equivalents(self, kind: Kind) -> Sequence[Kind]:
-        return [s.kind for s in self._server.registry if s.kind.resource == kind.resource and s.kind is not kind]
 
     async def load(self) -> None:
         for served in self._followed():

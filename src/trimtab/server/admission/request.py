@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,7 +20,8 @@ class Operation(enum.Enum):
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One write. `object` is None for a deletion, `old` for a creation."""
+    """One write. `object` is None for a deletion, `old` for a creation. `options` are the fields of its CreateOptions,
+    UpdateOptions or DeleteOptions; `form` is the kind of both documents where a subresource has its own."""
 
     operation: Operation
     kind: Kind
@@ -32,3 +33,5 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     user: User
     dry_run: bool
     warn: Callable[[str], None]
+    options: Mapping[str, Any] = {}
+    form: Kind | None = None

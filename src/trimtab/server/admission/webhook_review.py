@@ -73,17 +73,16 @@ def review_request(
     uid: str,
     new: Document | None,
     old: Document | None,
-    options: Mapping[str, Any] | None = None,
 ) -> Document:
     """The `request` of a review. `seen`, `new` and `old` are of the version that the webhook wants."""
     kind = request.kind
     namespace = request.name if is_namespace(kind) else request.namespace
     asked: Document = {
         "uid": uid,
-        "kind": _kind(seen),
+        "kind": _kind(request.form or seen),
         "resource": _resource(seen),
         "subResource": request.subresource,
-        "requestKind": _kind(kind),
+        "requestKind": _kind(request.form or kind),
         "requestResource": _resource(kind),
         "requestSubResource": request.subresource,
         "name": request.name,
@@ -94,7 +93,7 @@ def review_request(
     asked = {field: value for field, value in asked.items() if value}
     asked["object"], asked["oldObject"] = new, old
     asked["dryRun"] = request.dry_run
-    asked["options"] = options or _options(request)
+    asked["options"] = _options(request)
     return asked
 
 
@@ -181,7 +180,7 @@ def _options(request: AdmissionRequest) -> Document:
     name = names.get(request.operation)
     if name is None:
         return {}
-    options: Document = {"kind": name, "apiVersion": "meta.k8s.io/v1"}
+    options: Document = {"kind": name, "apiVersion": "meta.k8s.io/v1", **request.options}
     if request.dry_run:
         options["dryRun"] = ["All"]
     return options

@@ -109,16 +109,16 @@ class Webhooks:
     def validates(self, request: AdmissionRequest) -> bool:
         return self._concerns(VALIDATING, request)
 
-    async def mutate(self, request: AdmissionRequest, options: Mapping[str, Any] | None = None) -> Mutated:
+    async def mutate(self, request: AdmissionRequest) -> Mutated:
         """Ask the mutating webhooks. Raises StatusError when one refuses, or fails and may not."""
         round_ = _Round(request.object, {})
         if not exempt(request):
-            again = await self._mutate_once(round_, request, options, None)
+            again = await self._mutate_once(round_, request, None)
             if again:
-                await self._mutate_once(round_, request, options, again)
+                await self._mutate_once(round_, request, again)
         return Mutated(round_.object or {}, round_.annotations)
 
-    async def validate(self, request: AdmissionRequest, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+    async def validate(self, request: AdmissionRequest) -> Mapping[str, str]:
         """Ask the validating webhooks; what they want the audit log to have. Raises StatusError as `mutate` does."""
         if exempt(request):
             return {}
@@ -130,7 +130,7 @@ class Webhooks:
         if not concerned:
             return {}
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._validated(i, request, options)) for i in concerned]
+            tasks = [group.create_task(self._validated(i, request)) for i in concerned]
         annotations: dict[str, str] = {}
         for task in tasks:
             outcome = task.result()
@@ -157,7 +157,6 @@ class Webhooks:
         self,
         round_: _Round,
         request: AdmissionRequest,
-        options: Mapping[str, Any] | None,
         only: frozenset[str] | None,
     ) -> frozenset[str]:
         """One round over the webhooks (`only` these); the ones that must see the object again."""
@@ -170,7 +169,7 @@ class Webhooks:
             if invocation is None:
                 continue
             try:
-                answer = await self._ask(invocation, request, round_.object, options, mutating=True)
+                answer = await self._ask(invocation, request, round_.object, mutating=True)
             except CallFailedError as error:
                 if not hook.ignores_failure:
                     raise internal(str(error)) from None
@@ -184,12 +183,10 @@ class Webhooks:
                 invoked.add(hook.uid)
         return frozenset(again)
 
-    async def _validated(
-        self, invocation: Invocation, request: AdmissionRequest, options: Mapping[str, Any] | None
-    ) -> Mapping[str, str] | StatusError:
+    async def _validated(self, invocation: Invocation, request: AdmissionRequest) -> Mapping[str, str] | StatusError:
         """A failure is returned, not raised: the others are asked to the end, as the reference server does."""
         try:
-            answer = await self._ask(invocation, request, request.object, options, mutating=False)
+            answer = await self._ask(invocation, request, request.object, mutating=False)
         except CallFailedError as error:
             return {} if invocation.hook.ignores_failure else internal(str(error))
         except StatusError as error:
@@ -239,7 +236,6 @@ class Webhooks:
         invocation: Invocation,
         request: AdmissionRequest,
         new: Document | None,
-        options: Mapping[str, Any] | None,
         *,
         mutating: bool,
     ) -> Answer:
@@ -253,7 +249,6 @@ class Webhooks:
             uid=uid,
             new=self._as(new, seen, request),
             old=self._as(request.old, seen, request),
-            options=options,
         )
         review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked}
         body = await self._client.call(hook, review)
@@ -282,10 +277,13 @@ class Webhooks:
             raise internal(error.message) from None
         if not isinstance(patched, dict):
             raise internal(f"the patch of admission webhook {quoted(invocation.hook.name)} leaves no object")
-        return self._convert(patched, request.kind) if invocation.kind is not request.kind else patched
+        same = request.form is not None or invocation.kind is request.kind
+        return patched if same else self._convert(patched, request.kind)
 
     def _as(self, document: Document | None, kind: Kind, request: AdmissionRequest) -> Document | None:
-        return document if document is None or kind is request.kind else self._convert(document, kind)
+        if document is None or request.form is not None or kind is request.kind:
+            return document
+        return self._convert(document, kind)
 
 
 class _Round:
