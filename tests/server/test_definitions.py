@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.server.api import Api, running
 from trimtab.store.memory import MemoryStore
 
@@ -129,18 +131,29 @@ async def test_selectable_fields_select(api: Api) -> None:
     assert [item["metadata"]["name"] for item in found["items"]] == ["b"]
 
 
-async def test_a_change_of_the_schema_shows_in_old_objects_and_in_open_watches(api: Api) -> None:
+async def test_a_change_of_the_schema_shows_in_old_objects_and_ends_open_watches(api: Api) -> None:
     await launch(api)
     await api.post(BOATS, boat("a"))
     revision = (await api.get(BOATS)).doc["metadata"]["resourceVersion"]
     async with api.watch(f"{BOATS}?watch=true&resourceVersion={revision}") as event:
+        await api.merge(f"{BOATS}/a", {"metadata": {"labels": {"seen": "yes"}}})
+        assert (await event())["type"] == "MODIFIED"
         changed = (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).doc
         spec = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
         spec["properties"]["colour"] = {"type": "string", "default": "white"}
         assert (await api.put(f"{DEFINITIONS}/boats.sea.example.com", changed)).code == 200
-        await api.until(f"{BOATS}/a", lambda answer: answer.doc["spec"].get("colour") == "white")
-        await api.merge(f"{BOATS}/a", {"spec": {"colour": "red"}})
-        assert (await event())["object"]["spec"]["colour"] == "red"
+        with pytest.raises(StopAsyncIteration):
+            await event()
+    await api.until(f"{BOATS}/a", lambda answer: answer.doc["spec"].get("colour") == "white")
+
+
+async def test_a_label_on_a_definition_ends_no_watch(api: Api) -> None:
+    await launch(api)
+    revision = (await api.get(BOATS)).doc["metadata"]["resourceVersion"]
+    async with api.watch(f"{BOATS}?watch=true&resourceVersion={revision}") as event:
+        await api.merge(f"{DEFINITIONS}/boats.sea.example.com", {"metadata": {"labels": {"x": "y"}}})
+        await api.post(BOATS, boat("a"))
+        assert (await event())["type"] == "ADDED"
 
 
 async def test_names_that_are_taken_are_refused_until_they_are_free(api: Api) -> None:
@@ -162,6 +175,11 @@ async def test_a_deleted_definition_takes_its_objects_along(api: Api) -> None:
     assert answer.doc["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     await api.until(f"{BOATS}/a", lambda answer: "deletionTimestamp" in answer.doc["metadata"])
     assert (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).code == 200
+    refused = await api.post(BOATS, boat("late"))
+    assert (refused.code, refused.doc["message"]) == (
+        405,
+        "create not allowed while custom resource definition is terminating",
+    )
     await api.merge(f"{BOATS}/a", {"metadata": {"finalizers": None}})
     await api.gone(f"{DEFINITIONS}/boats.sea.example.com")
     await api.gone(BOATS)

@@ -15,8 +15,7 @@ from trimtab.server import gojson
 
 MAX_BODY = 3 * 1024 * 1024
 MAX_DEPTH = 250
-MAX_NODES = 1_000_000
-MAX_YAML_NODES = 30_000  # half a second of reading; whoever has more sends JSON
+MAX_NODES = 500_000  # of a YAML body
 ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -76,7 +75,7 @@ def from_yaml(body: bytes, kind: str) -> Any:
     from trimtab.model.yaml import YamlError, load
 
     try:
-        loaded = load(body.decode(), nodes=MAX_YAML_NODES)
+        loaded = load(body.decode(), nodes=MAX_NODES)
         if _expanded(loaded, {}) > MAX_NODES:
             raise bad_request("yaml: document contains excessive aliasing")
         written = orjson.dumps(loaded, default=str, option=orjson.OPT_NON_STR_KEYS)

@@ -59,6 +59,11 @@ class Broadcast:
             self._done()
             self._task.cancel()
 
+    def end(self) -> None:
+        """Let all go; who wants more asks anew."""
+        for sink in list(self._sinks):
+            sink.end(b"")
+
     async def _run(self) -> None:
         try:
             async for batch in self._watch:
@@ -129,24 +134,37 @@ class _Queue:
         self._queue.put_nowait(framed)
 
     def end(self, framed: bytes) -> None:
-        self._queue.put_nowait(framed)
+        if framed:
+            self._queue.put_nowait(framed)
         self._queue.put_nowait(None)
+
+
+Key = tuple[Hashable, ...]
+"""What is watched (the resource, then the version) and how."""
 
 
 class Broadcasts:
     """The broadcasts that are running, by what and how they are watched."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, Broadcast] = {}
+        self._running: dict[Key, Broadcast] = {}
 
-    def get(self, key: Hashable) -> Broadcast | None:
+    def get(self, key: Key) -> Broadcast | None:
         return self._running.get(key)
 
-    def start(self, key: Hashable, backend: Backend, query: Query, view: View, heartbeat: float) -> Broadcast:
+    def start(self, key: Key, backend: Backend, query: Query, view: View, heartbeat: float) -> Broadcast:
         made = Broadcast(backend, query, view, heartbeat, lambda: self._forget(key, made))
         self._running[key] = made
         return made
 
-    def _forget(self, key: Hashable, broadcast: Broadcast) -> None:
+    def end(self, path: tuple[str, str, str]) -> None:
+        """End the watches of a kind, named by group, version and plural, that is no longer what it was."""
+        group, version, plural = path
+        kind = (f"{plural}.{group}" if group else plural, version)
+        for key, running in list(self._running.items()):
+            if key[:2] == kind:
+                running.end()
+
+    def _forget(self, key: Key, broadcast: Broadcast) -> None:
         if self._running.get(key) is broadcast:
             del self._running[key]

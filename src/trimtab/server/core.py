@@ -16,7 +16,7 @@ from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
 from trimtab.model.logs import log
 from trimtab.model.selectors import FieldSelector
-from trimtab.server import builtin, deletes, negotiate, patches, reads, tables, watches, writes
+from trimtab.server import body, builtin, deletes, negotiate, patches, reads, tables, watches, writes
 from trimtab.server.acts import Acts
 from trimtab.server.admission.chain import Admission
 from trimtab.server.auth.identity import Authenticator, User
@@ -42,6 +42,7 @@ from trimtab.server.target import Target, parse
 from trimtab.store.contract import Store, Unavailable
 
 EVENT_TTL = 3600.0
+LARGE_BODY = 64 * 1024  # YAML of this size is read beside the loop
 
 
 class Server:
@@ -193,6 +194,8 @@ class Server:
 
     async def dispatch(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
+        if len(request.body) > LARGE_BODY and b"yaml" in request.headers.get(b"content-type", b""):
+            request.parsed = await asyncio.to_thread(body.from_json_or_yaml, request.body, served.kind.kind)
         if verb == "watch":
             return await watches.watch(self, request, served, target, form)
         if verb == "list":
@@ -203,6 +206,10 @@ class Server:
         elif verb == "create":
             if target.name:
                 raise NOT_ALLOWED
+            if served.strategy.terminating:
+                refusal = method_not_supported(served.kind.plural, served.kind.group, verb)
+                refusal.message = "create not allowed while custom resource definition is terminating"
+                raise refusal
             response = await writes.create(self, request, served, target)
         elif verb == "update":
             if not target.name:

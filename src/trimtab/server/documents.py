@@ -33,7 +33,7 @@ class Read(msgspec.Struct):
 def read(request: Request, served: Served, target: Target, mode: str) -> Read:
     content_type = request.header(b"content-type")
     native = served.strategy.native
-    document = body.decode(request.body, content_type, kind=served.kind.kind, native=native)
+    document = request.parsed or body.decode(request.body, content_type, kind=served.kind.kind, native=native)
     duplicates = [] if mode == "Ignore" else body.duplicate_keys(request.body, content_type, document)
     checked = check_place(document, served, target)
     return Read(checked, walk(request, served, checked, mode, duplicates))
@@ -41,7 +41,7 @@ def read(request: Request, served: Served, target: Target, mode: str) -> Read:
 
 def read_applied(request: Request, served: Served, target: Target) -> Document:
     """The body of an apply: only what the manager means, so nothing is defaulted. Unknown fields are apply's to refuse."""
-    document: Document = body.from_json_or_yaml(request.body, served.kind.kind)
+    document: Document = request.parsed or body.from_json_or_yaml(request.body, served.kind.kind)
     kind = served.kind
     name, version = (document.get("kind"), document.get("apiVersion")) if isinstance(document, dict) else ("", "")
     if name != kind.kind or version != kind.api_version:

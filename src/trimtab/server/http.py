@@ -29,6 +29,7 @@ class Request(msgspec.Struct, kw_only=True):
     body: bytes
     user: User
     warnings: list[str] = []
+    parsed: Any = None  # the body's document, where it was read beforehand
 
     def header(self, name: bytes) -> str:
         return self.headers.get(name, b"").decode("latin-1")

@@ -162,8 +162,8 @@ class Registry:
         """One kind for each place where objects are stored."""
         found: dict[str, Served] = {}
         for served in self:
-            if served.stored is served and "get" in served.strategy.verbs:
-                found.setdefault(served.strategy.storage, served)
+            if "get" in served.strategy.verbs:
+                found.setdefault(served.strategy.storage, served.stored)
         return found
 
 

@@ -23,6 +23,7 @@ class Strategy:
     has_generation = True
     native = False  # decoded into a Go struct by the real server: other messages for wrong types, null means absent
     graceful = True  # a deletion that waits says for how long, and counts as a change of the desired state
+    terminating = False  # the kind itself is being deleted: nothing new is created
     returns_deleted = False  # DELETE answers with the object, not with a Status
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: tuple[str, ...] = ()  # beside status and scale

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 HEARTBEAT = 60.0
-LONG = 5.0  # a watch of this many seconds ends with a bookmark
+LONG = 2.0  # a watch of this many seconds ends with a bookmark
 _HEADS = {kind: b'{"type":"%s","object":' % kind.encode() for kind in ("ADDED", "MODIFIED", "DELETED")}
 BLUEPRINT = "kubernetes.io/initial-events-list-blueprint"
 INITIAL_END = "k8s.io/initial-events-end"
@@ -76,6 +76,8 @@ class _View:
                     if framed:
                         yield framed
                     since = batch.revision
+                    if self._replaced():
+                        return
                     if (handover := self._handover(target, since, deadline, timeout)) is not None:
                         yield handover
                         return
@@ -85,6 +87,11 @@ class _View:
                 await batches.aclose()
         except (Gone, StatusError) as error:
             yield self.failure(error)
+
+    def _replaced(self) -> bool:
+        """Whether the kind is no longer what it was when the watch began."""
+        kind = self.served.kind
+        return self.server.registry.find(kind.group, kind.version, kind.plural) is not self.served
 
     def _handover(self, target: Target, since: Revision, deadline: float, timeout: float) -> Handover | None:
         """None while the broadcast is ahead, and for Tables, whose first event is unlike the others."""
@@ -137,8 +144,6 @@ class _View:
 
     def event(self, change: Change) -> bytes | None:
         """A change as this watcher sees it; None when it does not."""
-        kind = self.served.kind
-        self.served = self.server.registry.find(kind.group, kind.version, kind.plural) or self.served
         now = change.op is Op.PUT and self._matches(change.entry)
         before = change.before is not None and self._matches(change.before)
         if now:

@@ -366,7 +366,8 @@ class Connection(asyncio.Protocol):
             self.abort()  # it does not read; when it comes back it goes on where it was
 
     def end(self, framed: bytes) -> None:
-        self._transport.write(_chunk(framed))
+        if framed:
+            self._transport.write(_chunk(framed))
         if not self._over.done():
             self._over.set_result(None)
 

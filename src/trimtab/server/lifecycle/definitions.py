@@ -29,6 +29,7 @@ class Definitions:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._kinds: dict[str, list[tuple[str, str, str]]] = {}  # of each definition, by name
+        self._specs: dict[str, Any] = {}  # what each was served by
         self._cleanups: dict[str, asyncio.Task[None]] = {}
         self._since = 0
 
@@ -133,7 +134,13 @@ class Definitions:
         return (wanted & resources) | ({names["kind"], names.get("listKind") or ""} & kinds)
 
     def _serve(self, definition: Document) -> None:
+        """Serve the kinds of a definition. Where they changed, watches of what they were end, as on the real server."""
         name = definition["metadata"]["name"]
+        ending = bool(definition["metadata"].get("deletionTimestamp"))
+        spec = (definition["spec"], (definition.get("status") or {}).get("acceptedNames"), ending)
+        if self._specs.get(name) == spec:
+            return
+        self._specs[name] = spec
         made = list(strategies(definition))
         stored = next(Served(strategy, self._server.store) for strategy, is_stored in made if is_stored)
         served = [
@@ -144,14 +151,18 @@ class Definitions:
         for path in self._kinds.get(name, ()):
             if path not in paths or path[1] not in offered:
                 self._server.registry.remove(*path)
+            self._server.broadcasts.end(path)
         for one in served:
+            one.strategy.terminating = ending
             if one.kind.version in offered:
                 self._server.registry.add(one)
         self._kinds[name] = [path for path in paths if path[1] in offered]
 
     def _withdraw(self, name: str) -> None:
+        self._specs.pop(name, None)
         for path in self._kinds.pop(name, ()):
             self._server.registry.remove(*path)
+            self._server.broadcasts.end(path)
 
     async def _clean_up(self, definition: Document) -> None:
         """Delete the objects, wait for those that are held, then let the definition go."""
