@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trimtab.model import metadata as object_meta
-from trimtab.model.errors import FieldError, StatusError, already_exists, conflict, invalid
+from trimtab.model.errors import FieldError, StatusError, already_exists, conflict, internal, invalid
 from trimtab.server import apply, documents, options
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.apply.empty import empty_object
@@ -161,7 +161,10 @@ async def _settle(
         if mutated is not new:
             _keep_identity(mutated, new)
             new = mutated
-            errors = documents.walk(intent.request, served, new, "Ignore")
+            try:
+                errors = documents.walk(intent.request, served, new, "Ignore")
+            except documents.Undecoded as error:  # what a webhook made of it is not the client's fault
+                raise internal(error.why) from None
     if old is not None:
         new = apply.with_old_times(new, old)
     if old is not None and strategy.has_generation and strategy.bumps_generation(new, old):

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from trimtab.model.errors import StatusError, bad_request, internal
+from trimtab.model.errors import StatusError, bad_request
 from trimtab.model.kind import Kind
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.admission.webhook_match import Hook, is_namespace
+from trimtab.server.admission.webhook_patch import decoded
 from trimtab.server.auth.wording import quoted
 
 KNOWN_VERSIONS = ("v1", "v1beta1")
@@ -47,7 +48,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What a webhook said: allowed, perhaps with a patch; or the error to answer the client with."""
 
     refusal: StatusError | None
-    patch: Any
+    patch: list[Any]
     annotations: Mapping[str, str]
     warnings: tuple[str, ...]
 
@@ -109,7 +110,7 @@ def read_answer(hook: Hook, body: bytes, *, uid: str, version: str, mutating: bo
     if version == "v1":
         _check_v1(hook, review, response, uid, mutating)
     refusal = None if response.allowed else _refusal(hook, response.status)
-    patch = _patch(hook, response) if mutating and response.allowed and response.patch else None
+    patch = _patch(hook, response) if mutating and response.allowed and response.patch else []
     annotations = {f"{hook.name}/{key}": value for key, value in (response.audit_annotations or {}).items()}
     return Answer(refusal, patch, annotations, tuple(response.warnings or ()))
 
@@ -144,11 +145,12 @@ def _invalid(hook: Hook, why: str) -> CallFailedError:
     return CallFailedError(hook, f"received invalid webhook response: {why}")
 
 
-def _patch(hook: Hook, response: _Response) -> Any:
+def _patch(hook: Hook, response: _Response) -> list[Any]:
     try:
-        return msgspec.json.decode(base64.b64decode(response.patch or "", validate=True))
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise internal(f"the patch of admission webhook {quoted(hook.name)} is not JSON: {error}") from None
+        raw = base64.b64decode(response.patch or "", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise CallFailedError(hook, f"failed to call webhook: the patch is not base64: {error}") from None
+    return decoded(raw)
 
 
 def _refusal(hook: Hook, status: Mapping[str, Any] | None) -> StatusError:

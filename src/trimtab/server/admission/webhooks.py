@@ -33,6 +33,7 @@ from trimtab.server.admission.webhook_match import (
     seen_kind,
     selects_object,
 )
+from trimtab.server.admission.webhook_patch import applied
 from trimtab.server.admission.webhook_review import (
     Answer,
     CallFailedError,
@@ -269,14 +270,9 @@ class Webhooks:
                 f"admission webhook {quoted(invocation.hook.name)} attempted to modify the object, "
                 "which is not supported for this operation"
             )
-        from trimtab.server.patch import json_patch
-
-        try:
-            patched = json_patch.apply(self._as(current, invocation.kind, request), answer.patch)
-        except StatusError as error:
-            raise internal(error.message) from None
-        if not isinstance(patched, dict):
-            raise internal(f"the patch of admission webhook {quoted(invocation.hook.name)} leaves no object")
+        shown = self._as(current, invocation.kind, request)
+        assert shown is not None  # noqa: S101 - current is not
+        patched = applied(shown, answer.patch)
         same = request.form is not None or invocation.kind is request.kind
         return patched if same else self._convert(patched, request.kind)
 
