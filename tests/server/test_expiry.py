@@ -1,5 +1,6 @@
 """Events go by themselves."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 from tests.server.api import Api, running
@@ -8,10 +9,16 @@ EVENTS = "/api/v1/namespaces/default/events"
 
 
 class Hand:
-    """A clock that is moved by hand; who sleeps on it waits for good."""
+    """A clock that is moved by hand; who sleeps on it waits for `turn`."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 1, 1, tzinfo=UTC)
+        self.asleep = asyncio.Event()
+
+    def turn(self) -> None:
+        """Wake all who sleep, once."""
+        self.asleep.set()
+        self.asleep = asyncio.Event()
 
     def now(self) -> datetime:
         return self.time
@@ -20,9 +27,7 @@ class Hand:
         return self.time.timestamp()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio
-
-        await asyncio.Event().wait()
+        await self.asleep.wait()
 
 
 def event(name: str) -> dict[str, object]:
@@ -53,6 +58,14 @@ async def test_an_event_goes_an_hour_after_its_last_write() -> None:
         clock.time += timedelta(minutes=40)
         await api.server.expiry_task.sweep()
         assert await codes(api, "seen-again") == [404]
+
+
+async def test_the_server_sweeps_by_itself() -> None:
+    clock = Hand()
+    async with running(clock=clock, event_ttl=-1.0) as api:
+        await api.post(EVENTS, event("old"))
+        clock.turn()
+        await api.gone(f"{EVENTS}/old")
 
 
 async def test_the_expiry_of_an_event_is_told_to_watchers() -> None:

@@ -13,6 +13,18 @@ async def test_a_namespace_is_furnished() -> None:
         assert bundle.doc["data"] == {"ca.crt": "-----BEGIN CERTIFICATE-----"}
 
 
+async def test_what_every_namespace_has_is_made_anew_when_it_is_deleted() -> None:
+    async with running(ca="-----BEGIN CERTIFICATE-----") as api:
+        for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+            made = await api.until(f"/api/v1/namespaces/default/{path}", lambda a: a.code == 200)
+            await api.delete(f"/api/v1/namespaces/default/{path}")
+            uid = made.doc["metadata"]["uid"]
+            await api.until(
+                f"/api/v1/namespaces/default/{path}",
+                lambda a, uid=uid: a.code == 200 and a.doc["metadata"]["uid"] != uid,
+            )
+
+
 async def test_nothing_is_created_in_a_namespace_that_is_not_there(api: Api) -> None:
     answer = await api.post("/api/v1/namespaces/absent/configmaps", config_map("a"))
     assert (answer.code, answer.doc["message"]) == (404, 'namespaces "absent" not found')

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.server.api import Api, config_map
+from trimtab.server import watches
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -73,3 +74,14 @@ async def test_only_the_first_table_has_columns(api: Api) -> None:
         assert (await event())["object"]["columnDefinitions"]
         await api.merge(f"{MAPS}/a", {"data": {"x": "1"}})
         assert (await event())["object"]["columnDefinitions"] is None
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"])
+async def test_an_idle_watch_is_told_how_far_it_is(api: Api, accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "HEARTBEAT", 0.05)
+    revision = (await api.get(MAPS)).doc["metadata"]["resourceVersion"]
+    query = f"watch=true&allowWatchBookmarks=true&resourceVersion={revision}"
+    async with api.watch(f"{MAPS}?{query}", accept=accept) as event:
+        told = await event()
+        assert told["type"] == "BOOKMARK"
+        assert int(told["object"]["metadata"]["resourceVersion"]) >= int(revision)

@@ -122,10 +122,9 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return next((r.value for r in self.requirements if r.field == field and r.operator == "="), None)
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        for field, operator, value in self.requirements:
-            if (values.get(field, "") == value) is (operator == "!="):
-                return False
-        return True
+        return all(
+            (values.get(field, "") == value) is (operator == "=") for field, operator, value in self.requirements
+        )
 
     def __str__(self) -> str:
         return ",".join(map(str, self.requirements))

@@ -60,6 +60,7 @@ def intend(server: Server, request: Request, served: Served, target: Target, kin
 async def insert(intent: Intent, new: Document, errors: list[FieldError], *, applied: bool = False) -> Response:
     served, server = intent.served, intent.server
     metadata = new["metadata"]
+    given = metadata.get("resourceVersion")
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         metadata.pop(field, None)
     metadata["uid"] = _uid()
@@ -72,6 +73,8 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
     if intent.options.dry_run:
         if await served.backend.get(key) is not None:
             raise already_exists(served.kind.plural, served.kind.group, key.name)
+        if given:
+            new["metadata"]["resourceVersion"] = given
         return Response(code=201, body=served.encode(new))
     try:
         entry = await _commit(served, served.write(new, ABSENT, expires=server.expiry(served)))

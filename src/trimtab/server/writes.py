@@ -28,7 +28,7 @@ async def create(server: Server, request: Request, served: Served, target: Targe
     intent = intend(server, request, served, target, "CreateOptions")
     read = documents.read(request, served, target, intent.options.field_validation)
     new, metadata = read.document, read.document["metadata"]
-    if metadata.get("resourceVersion") not in (None, "", "0"):
+    if metadata.get("resourceVersion") not in (None, "", "0") and not intent.options.dry_run:
         raise bad_request("resourceVersion should not be set on objects to be created")
     await server.namespaces.check_create(served.kind, target.namespace, metadata.get("name", ""))
     generate = metadata.get("generateName") if not metadata.get("name") else None

@@ -4,7 +4,9 @@ expect to find in it (the `default` service account, the CA as `kube-root-ca.crt
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 UNDELETABLE = ("default", "kube-system", "kube-public")
+FURNITURE = (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"))
 RETRY = 1.0
 
 
@@ -57,11 +60,28 @@ class Namespaces:
 
     async def run(self) -> None:
         """Keep namespaces as they should be, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._again(self._follow))
+            for resource, name in FURNITURE:
+                tasks.create_task(self._again(partial(self._follow_furniture, resource, name)))
+
+    async def _again(self, follow: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await self._follow()
+                await follow()
             except Gone:
                 continue  # changes were missed: look at all of them again
+
+    async def _follow_furniture(self, resource: str, name: str) -> None:
+        """What every namespace has is made anew when someone deletes it."""
+        store = self._server.store
+        async with aclosing(store.watch(Query(resource=resource), store.revision)) as batches:
+            async for batch in batches:
+                for change in batch.changes:
+                    if change.op is Op.DELETE and change.entry.key.name == name:
+                        namespace = await store.get(Key("namespaces", "", change.entry.key.namespace))
+                        if namespace is not None:
+                            self._start(namespace)
 
     async def _follow(self) -> None:
         page = await self._server.store.list(Query(resource="namespaces"))
