@@ -57,6 +57,7 @@ class Forms:
         """The object of a write after webhooks changed what they were shown of it."""
         assert request.object is not None  # noqa: S101 - a deletion is not changed
         if request.subresource != "scale":
+            self._check_kind(request.kind, mutated)
             return mutated
         paths = request.kind.scale
         assert paths is not None  # noqa: S101 - it has the subresource
@@ -67,6 +68,12 @@ class Forms:
             place = place.setdefault(part, {})
         place[last] = (mutated.get("spec") or {}).get("replicas", 0)
         return changed
+
+    def _check_kind(self, kind: Kind, mutated: Document) -> None:
+        api_version, name = mutated.get("apiVersion"), mutated.get("kind")
+        if self._served(kind).strategy.native and (api_version, name) != (kind.api_version, kind.kind):
+            scheme = 'in scheme "pkg/runtime/scheme.go:100"'
+            raise internal(f'no kind "{name}" is registered for version "{api_version}" {scheme}')
 
     def _served(self, kind: Kind) -> Served:
         served = self._registry.find(kind.group, kind.version, kind.plural)
