@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from trimtab.model.resource import Spec
 
@@ -18,17 +18,3 @@ class KindRef(Spec):
     version: Annotated[str, Meta(min_length=1, max_length=63, description="The version of the API group.")]
     kind: Annotated[str, Meta(min_length=1, max_length=63, description="The kind, in CamelCase.")]
     name: Annotated[Name, Meta(description="The name of the object.")]
-
-
-class LocalRef(Spec):
-    """Names an object of a known kind in the same namespace."""
-
-    name: Annotated[Name, Meta(description="The name of the object.")]
-
-
-class KeyRef(Spec):
-    """Names one key of a Secret or ConfigMap in the same namespace."""
-
-    name: Annotated[Name, Meta(description="The name of the object.")]
-    key: Annotated[str, Meta(min_length=1, max_length=253, description="The key in its data.")]
-    optional: bool | UnsetType = UNSET

@@ -48,11 +48,6 @@ class LabelSelector(msgspec.Struct, frozen=True):
             found.append(requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ())))
         return cls(tuple(sorted(found, key=lambda r: r.key)))
 
-    @classmethod
-    def from_labels(cls, labels: Mapping[str, str]) -> LabelSelector:
-        """Exactly these labels, taken as they are (a ReplicationController's or Service's selector)."""
-        return cls(tuple(Requirement(key, "=", (labels[key],)) for key in sorted(labels)))
-
     @property
     def empty(self) -> bool:
         return not self.requirements and not self.nothing

@@ -190,14 +190,6 @@ class TokenKey:
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise InvalidTokenError(INVALID) from None
 
-    def jwks(self) -> dict[str, Any]:
-        """The public key as a JSON Web Key Set (RFC 7517), for `/openid/v1/jwks`."""
-        _, public, key_id = self._keys()
-        numbers = public.public_numbers()
-        x, y = (_encode(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
-        key = {"use": "sig", "kty": "EC", "kid": key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
-        return {"keys": [key]}
-
     def _keys(self) -> tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey, str]:
         if self._loaded is None:
             from cryptography.hazmat.primitives import serialization
@@ -210,17 +202,6 @@ class TokenKey:
             encoded = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
             self._loaded = (private, public, _encode(hashlib.sha256(encoded).digest()))
         return self._loaded
-
-
-def openid_configuration(issuer: str, jwks_uri: str) -> dict[str, Any]:
-    """`/.well-known/openid-configuration`, by which others verify our tokens."""
-    return {
-        "issuer": issuer,
-        "jwks_uri": jwks_uri,
-        "response_types_supported": ["id_token"],
-        "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["ES256"],
-    }
 
 
 def encode_claims(
