@@ -50,6 +50,15 @@ async def test_a_list_by_name_needs_a_right_to_that_name_only(api: Api, query: s
     assert answer.code == code
 
 
+async def test_a_collection_is_not_deleted_by_a_right_to_one_name(api: Api) -> None:
+    await api.post(MAPS, config_map("a"))
+    rights = ["list", "deletecollection"]
+    await allow(api, "ann", apiGroups=[""], resources=["configmaps"], resourceNames=["a"], verbs=rights)
+    ann = api.as_("ann")
+    await ann.until(f"{MAPS}?fieldSelector=metadata.name%3Da", lambda answer: answer.code == 200)
+    assert (await ann.delete(f"{MAPS}?fieldSelector=metadata.name%3Da")).code == 403
+
+
 async def test_nobody_grants_what_they_do_not_hold(api: Api) -> None:
     await allow(api, "ann", apiGroups=["rbac.authorization.k8s.io"], resources=["roles"], verbs=["create"])
     secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}

@@ -56,6 +56,15 @@ async def test_a_dependent_of_an_owner_that_never_was_goes(api: Api) -> None:
     await api.gone(f"{MAPS}/child")
 
 
+async def test_an_owner_made_anew_under_the_same_name_is_another_owner(api: Api) -> None:
+    first = (await api.post(MAPS, config_map("owner"))).doc
+    await api.post(MAPS, config_map("stays", (first,)))
+    earlier = {**first, "metadata": {**first["metadata"], "uid": "of-an-owner-before"}}
+    await api.post(MAPS, config_map("child", (earlier,)))
+    await api.gone(f"{MAPS}/child")
+    assert (await api.get(f"{MAPS}/stays")).code == 200
+
+
 async def test_a_reference_to_a_kind_that_is_not_served_is_left_alone(api: Api) -> None:
     stranger = {"apiVersion": "example.com/v1", "kind": "Stranger", "metadata": {"name": "x", "uid": "u"}}
     owner = (await api.post(MAPS, config_map("owner"))).doc

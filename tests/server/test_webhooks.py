@@ -237,7 +237,17 @@ async def test_a_slow_webhook_is_given_up_after_its_timeout(webhooks: Webhooks, 
 
     peer.behaviour["/v"] = forever
     webhooks.upsert(VALIDATING, configuration("c", hook(peer, "/v", timeoutSeconds=1)))
-    assert (await refused(webhooks)).message.endswith('?timeout=1s": context deadline exceeded')
+    async with asyncio.timeout(10):
+        assert (await refused(webhooks)).message.endswith('?timeout=1s": context deadline exceeded')
+
+
+async def test_a_mutating_webhook_that_fails_changes_nothing_when_failures_are_ignored(
+    webhooks: Webhooks, peer: Peer
+) -> None:
+    peer.behaviour["/m"] = lambda _: web.Response(body=b"not an AdmissionReview")
+    webhooks.upsert(MUTATING, configuration("c", hook(peer, "/m", failurePolicy="Ignore")))
+    wanted = asked()
+    assert (await webhooks.mutate(wanted)).object == wanted.object
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(webhooks: Webhooks, peer: Peer) -> None:

@@ -245,3 +245,8 @@ def _damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[100:4096] = b"\xff" * 3996  # the schema's page, after the header
     path.write_bytes(content)
+
+
+def test_the_past_is_kept_for_five_minutes_and_ten_thousand_revisions() -> None:
+    assert Retention() == Retention(seconds=300.0, revisions=10_000)
+    assert (Retention().seconds, Retention().revisions) == (300.0, 10_000)

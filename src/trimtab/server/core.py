@@ -154,7 +154,8 @@ class Server:
             target.watch or ("watch" in request.query and is_watching(request.query))
         )
         verb = target.verb("GET" if request.method == "HEAD" else request.method, watching)
-        self._authorize(request.user, verb, target, target.name or _selected_name(request))
+        name = target.name or (_selected_name(request) if verb in ("list", "watch") else "")
+        self._authorize(request.user, verb, target, name)
         served = self.registry.find(target.group, target.version, target.resource)
         if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
             return self._unknown(target.group)
