@@ -38,10 +38,11 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
 
 
 def _return_large_blocks() -> None:
-    """Let glibc give blocks over 128 KiB back to the system: bodies and lists come and go, and would leave holes."""
+    """Let glibc give large blocks back to the system: bodies come and go, and would leave holes. The limit is above the
+    256 KiB that TLS reads into: those blocks are used again at once."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+        mallopt(M_MMAP_THRESHOLD, 320 * 1024)
 
 
 M_MMAP_THRESHOLD = -3

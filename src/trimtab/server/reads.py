@@ -25,7 +25,7 @@ from trimtab.store.contract import Gone, Key, Page, Query, Revision
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
-CHUNK = 500
+CHUNK, PIECE = 500, 100  # of a streamed list: read at once, sent at once
 NEWEST = -1  # in a continue token: go on with the newest state, since the old one is gone
 PATIENCE = 3.0  # seconds that a read waits for a revision that is not there yet
 
@@ -83,10 +83,9 @@ async def _chunks(served: Served, target: Target, options: ListOptions, page: Pa
     lead = list_body(served.kind.list_kind, served.kind.api_version, list_meta(served, whole), []).removesuffix(b"]}\n")
     while True:
         values = [served.item(entry) for entry in page.entries]
-        if values:
-            values[0] = lead + values[0]
+        for start in range(0, len(values), PIECE):
+            yield lead + b",".join(values[start : start + PIECE])
             lead = b","
-            yield b",".join(values)
         if page.after is None:
             yield b"]}\n"
             return

@@ -241,12 +241,18 @@ def check_uid(served: Served, new: Document, entry: Entry, old: Document) -> Non
 
 
 def _uid() -> str:
-    """A random UUID (RFC 4122 §4.4)."""
-    raw = bytearray(os.urandom(16))
+    """A random UUID (RFC 4122 §4.4). The system is asked for randomness for many at once."""
+    if not _randomness:
+        pool = os.urandom(16 * 256)
+        _randomness.extend(pool[at : at + 16] for at in range(0, len(pool), 16))
+    raw = bytearray(_randomness.pop())
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
     text = raw.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_randomness: list[bytes] = []
 
 
 def changed_meanwhile(served: Served, name: str, why: str) -> StatusError:

@@ -160,13 +160,12 @@ class Authenticator:
         self._dependents.clear()
 
     def _by_certificate(self, der: bytes) -> User | None:
-        digest = hashlib.sha256(der).digest()
-        found = self._certificates.get(digest)
+        found = self._certificates.get(der)
         if found is None:
             found = _parse_certificate(der)
             if len(self._certificates) >= MAX_CACHED:
                 self._certificates.clear()
-            self._certificates[digest] = found
+            self._certificates[der] = found
         user, until = found
         if self._now() > until:  # a connection may outlive the certificate that opened it
             raise unauthorized()
