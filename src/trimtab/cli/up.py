@@ -21,7 +21,7 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     import uvloop
 
     gc.freeze()  # what was imported stays: collections need not look at it again
-    gc.set_threshold(20_000, 10, 10)  # requests make few cycles; looking for them often costs a tenth of the time
+    gc.set_threshold(50_000, 10, 10)  # requests make few cycles; looking for them often costs a tenth of the time
     _return_large_blocks()
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
     try:
