@@ -4,7 +4,8 @@ Life of a connection: READING (a request comes in) → ANSWERING (a task of the 
 that arrive while one is answered wait their turn; reading pauses when too many do. A peer that is silent in the middle of a
 request, or does not read its answer, is cut off.
 
-Why not uvicorn: over TLS it took 44 µs of a request that is answered in 40; this takes 15 (`bench/server.py`).
+Why not uvicorn: a get over TLS cost 137 µs of CPU with it and 104 µs with this, on the same day, before anything else
+was tuned (`bench/server.py`); a watch event to each of 1,000 watchers needs broadcasts, which write to connections.
 """
 
 from __future__ import annotations
