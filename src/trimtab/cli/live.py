@@ -16,6 +16,7 @@ from trimtab.model.errors import StatusError
 
 INACTIVITY = 150.0
 PAUSE = 1.0
+PATIENCE = 60  # tries, with a pause between them
 
 
 async def watch(server: Session, target: Target, options: Options, asked: Form) -> int:
@@ -35,14 +36,15 @@ async def watch(server: Session, target: Target, options: Options, asked: Form) 
 
 
 async def _changes(server: Session, path: str, query: dict[str, str], revision: str, screen: Screen | Lines) -> None:
-    """Shows changes until the past is lost: then the caller lists again."""
+    """Shows changes until the past is lost: then the caller lists again. A server that stays away is given up."""
+    misses = 0
     while True:
         since = {**query, "watch": "true", "resourceVersion": revision, "allowWatchBookmarks": "true"}
         lines = server.transport.stream(Call(method="GET", path=path, query=since, accept=TABLE), INACTIVITY)
         quiet = True
         try:
             async for line in lines:
-                quiet, event = False, document_of(line)
+                quiet, misses, event = False, 0, document_of(line)
                 if event["type"] == "ERROR":
                     error = StatusError.from_status(event["object"], 500)
                     if error.code == 410:
@@ -57,7 +59,11 @@ async def _changes(server: Session, path: str, query: dict[str, str], revision: 
                 return
             raise
         except (Unreachable, Silent):
-            quiet = True
+            quiet, misses = True, misses + 1
+            if misses == 1:
+                print("trimtab: the server does not answer; trying again", file=sys.stderr)
+            if misses > PATIENCE:
+                raise
         finally:
             await lines.aclose()
         if quiet:  # it may be gone, or end every watch at once
