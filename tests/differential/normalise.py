@@ -97,6 +97,8 @@ class _State:
                 result["message"] = " ".join(sorted(re.split(r"[ \[\],]+", str(result.get("message")))))
         if value.get("kind") == "APIResourceList":  # custom kinds come in no order
             result["resources"].sort(key=lambda resource: str(resource["name"]))
+        if isinstance(value.get("cells"), list):  # an age is a matter of when one asks
+            result["cells"] = ["<age>" if re.fullmatch(r"\d+s", str(cell)) else cell for cell in result["cells"]]
         if isinstance(value.get("managedFields"), list):
             for entry in result["managedFields"]:
                 if isinstance(entry, dict) and entry.get("manager") in _CONTROLLERS:
