@@ -4,10 +4,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from trimtab.testing.cluster import BinariesMissing, RealCluster
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
+
+settings.register_profile("trimtab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("trimtab")  # a busy machine is no failure
 
 
 @pytest.fixture(scope="session")
