@@ -41,7 +41,7 @@ class ApiClient:
         self.transport = transport
         self.scheme = scheme or Scheme()
         self.namespace = namespace
-        self._inactivity = inactivity
+        self.inactivity = inactivity
         self._places: dict[Named, Place] = {}
 
     @overload
@@ -50,10 +50,10 @@ class ApiClient:
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any: ...
 
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any:
-        place = await self._place(kind)
+        place = await self.place(kind)
         path = place.path(namespace or self.namespace, name)
         reply = await self.transport.call(Call(method="GET", path=path))
-        return self._made(document_of(reply.body))
+        return self._made(reply.body)
 
     @overload
     async def list(self, kind: type[R], query: Query = ...) -> Listing[R]: ...
@@ -70,11 +70,11 @@ class ApiClient:
             return await self._list(kind, query, 0)
 
     async def _list(self, kind: AnyKind, query: Query, limit: int) -> Listing[Any]:
-        place = await self._place(kind)
+        place = await self.place(kind)
         items: list[Any] = []
         token = ""
         while True:
-            parameters = _selectors(query)
+            parameters = selectors(query)
             if limit:
                 parameters["limit"] = str(limit)
             if token:
@@ -99,9 +99,9 @@ class ApiClient:
 
     async def watch(self, kind: AnyKind, query: Query, since: str) -> AsyncGenerator[Event[Any], None]:
         """Changes after `since`, until the server ends the watch. Raises StatusError (410 Expired: list again)."""
-        place = await self._place(kind)
+        place = await self.place(kind)
         parameters = {
-            **_selectors(query),
+            **selectors(query),
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": since,
@@ -109,7 +109,7 @@ class ApiClient:
         }
         accept = PARTIAL.format(list="") if query.metadata_only else "application/json"
         call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
-        lines = self.transport.stream(call, self._inactivity)
+        lines = self.transport.stream(call, self.inactivity)
         try:
             async for line in lines:
                 yield self._event(line, query)
@@ -190,8 +190,8 @@ class ApiClient:
 
     async def delete(
         self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
-    ) -> None:
-        place = await self._place(ref.kind)
+    ) -> Object | None:
+        place = await self.place(ref.kind)
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if preconditions is not None:
             asked = {"uid": preconditions.uid, "resourceVersion": preconditions.resource_version}
@@ -201,7 +201,8 @@ class ApiClient:
         if dry_run:
             options["dryRun"] = ["All"]
         path = place.path(ref.namespace or self.namespace, ref.name)
-        await self.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(options)))
+        reply = await self.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(options)))
+        return self._made(reply.body) if _remains(document_of(reply.body)) else None
 
     async def close(self) -> None:
         await self.transport.close()
@@ -211,20 +212,22 @@ class ApiClient:
     ) -> Any:
         query = {**(query or {}), **({"dryRun": "All"} if dry_run else {})}
         call = Call(method=method, path=path, query=query, body=orjson.dumps(document), content_type=media)
-        return self._made(document_of((await self.transport.call(call)).body))
+        return self._made((await self.transport.call(call)).body)
 
-    def _made(self, document: dict[str, Any]) -> Object:
+    def _made(self, body: bytes) -> Object:
         try:
-            return self.scheme.decode(document)
-        except msgspec.ValidationError as error:
+            return self.scheme.decode(body)
+        except msgspec.DecodeError as error:
+            document_of(body)  # says it better when it is no object at all
             raise StatusError(500, "InternalError", f"the server's object is of another shape: {error}") from error
 
     async def _placed(self, obj: Object) -> tuple[Place, dict[str, Any]]:
         if isinstance(obj, Resource):
             return place_of(self.scheme.kind_of(type(obj))), self.scheme.document(obj)
-        return await self._place(Named(obj.api_version, obj.kind)), obj.raw
+        return await self.place(Named(obj.api_version, obj.kind)), obj.raw
 
-    async def _place(self, kind: AnyKind) -> Place:
+    async def place(self, kind: AnyKind) -> Place:
+        """Where a kind lives, by its class or by the server's own account."""
         if isinstance(kind, Kind):
             return place_of(kind)
         if isinstance(kind, type):
@@ -236,7 +239,6 @@ class ApiClient:
         return place
 
     async def _discover(self, kind: Named) -> Place:
-        """Where a kind lives, by the server's own account."""
         prefix = "/apis/" if "/" in kind.api_version else "/api/"
         try:
             reply = await self.transport.call(Call(method="GET", path=prefix + quote(kind.api_version)))
@@ -255,6 +257,15 @@ class ApiClient:
         return document["metadata"].get("namespace") or self.namespace
 
 
-def _selectors(query: Query) -> dict[str, str]:
+def _remains(answer: dict[str, Any]) -> bool:
+    """Whether a deletion left the object there: finalizers or a grace period hold it."""
+    metadata = answer.get("metadata") or {}
+    if answer.get("kind") == "Status" or not metadata.get("deletionTimestamp"):
+        return False
+    held = metadata.get("finalizers") or (answer.get("spec") or {}).get("finalizers")
+    return bool(held or metadata.get("deletionGracePeriodSeconds"))
+
+
+def selectors(query: Query) -> dict[str, str]:
     chosen = {"labelSelector": query.labels, "fieldSelector": query.fields}
     return {name: value for name, value in chosen.items() if value}

@@ -120,6 +120,8 @@ class Client(Protocol):
 
     async def delete(
         self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
-    ) -> None: ...
+    ) -> Object | None:
+        """What is left: the object while finalizers or a grace period hold it, None when it is gone."""
+        ...
 
     async def close(self) -> None: ...

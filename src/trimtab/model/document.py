@@ -62,6 +62,20 @@ def convert(document: Any, cls: type[T]) -> T:
     return made
 
 
+def read(body: bytes, cls: type[R]) -> R:
+    """Read JSON as `cls` in one pass; its document is read only when someone asks for it. Raises as `convert` does, and
+    msgspec.DecodeError for what is no JSON."""
+    decoder = _DECODERS.get(cls)
+    if decoder is None:
+        decoder = _DECODERS[cls] = msgspec.json.Decoder(cls, dec_hook=_read)
+    made: R = decoder.decode(body)
+    remember(made, body)
+    return made
+
+
+_DECODERS: dict[type[Resource], msgspec.json.Decoder[Any]] = {}
+
+
 def patch_between(old: R, new: R) -> Document:
     """The JSON merge patch (RFC 7386) that turns what the API has for `old` into `new`; empty when nothing changed.
 

@@ -157,7 +157,10 @@ class Resource(
     @property
     def raw(self) -> Mapping[str, Any] | None:
         """The document that this object was decoded from, unknown fields included; None for one made here."""
-        return self.__dict__.get("_raw")
+        raw = self.__dict__.get("_raw")
+        if isinstance(raw, bytes):  # read only when someone asks
+            raw = self.__dict__["_raw"] = msgspec.json.decode(raw)
+        return raw
 
     @property
     def name(self) -> str:
@@ -170,13 +173,14 @@ class Resource(
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed. It keeps the raw document, so that a patch knows what the API has."""
         changed = msgspec.structs.replace(self, **changes)
-        if self.raw is not None:
-            remember(changed, self.raw)
+        raw = self.__dict__.get("_raw")
+        if raw is not None:
+            remember(changed, raw)
         return changed
 
 
-def remember(obj: Resource, raw: Mapping[str, Any]) -> None:
-    """Keep the document that `obj` was decoded from."""
+def remember(obj: Resource, raw: Mapping[str, Any] | bytes) -> None:
+    """Keep the document that `obj` was decoded from, read or still as JSON."""
     obj.__dict__["_raw"] = raw
 
 

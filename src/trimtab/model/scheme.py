@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.model.document import convert, to_document
+from trimtab.model.document import convert, read, to_document
 from trimtab.model.fields import fields_of
 from trimtab.model.kind import Column, Kind
 from trimtab.model.objectmeta import ObjectMeta
@@ -60,6 +60,16 @@ class Untyped:
         return f"Untyped({self.api_version} {self.kind} {self.namespace}/{self.name})"
 
 
+class _Names(msgspec.Struct, rename="camel", gc=False):
+    """What a document calls itself; the rest is skipped."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+_NAMES = msgspec.json.Decoder(_Names)
+
+
 class Scheme:
     """Classes and kinds by the names that documents have."""
 
@@ -107,9 +117,12 @@ class Scheme:
 
     def decode(self, document: Mapping[str, Any] | bytes) -> Resource | Untyped:
         """The typed object, or Untyped where no class is known. msgspec.ValidationError when it is of another shape."""
-        read: Document = msgspec.json.decode(document) if isinstance(document, bytes) else dict(document)
-        cls = self._classes.get((str(read.get("apiVersion", "")), str(read.get("kind", ""))))
-        return Untyped(read) if cls is None else convert(read, cls)
+        if isinstance(document, bytes):
+            named = _NAMES.decode(document)
+            cls = self._classes.get((named.api_version, named.kind))
+            return Untyped(msgspec.json.decode(document)) if cls is None else read(document, cls)
+        cls = self._classes.get((str(document.get("apiVersion", "")), str(document.get("kind", ""))))
+        return Untyped(dict(document)) if cls is None else convert(dict(document), cls)
 
     def document(self, obj: Resource | Untyped) -> Document:
         """What to send for an object: apiVersion and kind, and of the rest only what is meant."""
