@@ -1,0 +1,269 @@
+"""Server-side apply that sends nothing when nothing would change.
+
+Flow: the object is read (from the cache, in a controller); `changes` compares the partial with it; only a partial that
+may change something is sent. What the server says of ownership decides: the FieldsV1 of our own Apply entry must name
+exactly the fields of the partial, and each must have its value.
+
+Guarantees: when `changes` says False, an apply at that revision would leave the object as it is, managed fields and all.
+When in doubt it says True: the server drops a write without effect by itself, and nobody repairs one that we dropped.
+
+Assumes that the cache keeps `metadata.managedFields` of kinds that are applied; without them everything is sent. A cache
+may be behind: then the event that it still waits for brings the next reconcile, and that one sees the difference.
+
+Caveats: what the server writes in another way than we do is sent each time (durations, an empty list, a default inside
+an atomic value, what a webhook changes). A field that others own is taken over unless `force=False`: a controller owns
+what it applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from trimtab.client.protocol import AnyKind, Client, Named, Object
+from trimtab.model.document import to_document
+from trimtab.model.errors import StatusError
+from trimtab.model.quantity import Quantity
+from trimtab.model.resource import Resource
+
+Document = Mapping[str, Any]
+R = TypeVar("R", bound=Resource)
+
+
+@overload
+async def apply(
+    client: Client, partial: R, *, manager: str, current: R | None = ..., force: bool = ..., subresource: str = ...
+) -> R: ...
+@overload
+async def apply(
+    client: Client,
+    partial: Object,
+    *,
+    manager: str,
+    current: Object | None = ...,
+    force: bool = ...,
+    subresource: str = ...,
+) -> Any: ...
+
+
+async def apply(
+    client: Client,
+    partial: Object,
+    *,
+    manager: str,
+    current: Object | None = None,
+    force: bool = True,
+    subresource: str = "",
+) -> Any:
+    """The object as it is after the apply. Give `current` when it was just read. 409 only without `force`."""
+    if current is None:
+        try:
+            current = await client.get(kind_of(partial), partial.name, partial.namespace)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+    if current is not None and current.raw is not None:
+        meant = to_document(partial) if isinstance(partial, Resource) else partial.raw
+        # A typed partial names its kind by its class, which is also that of `current`.
+        names = {name: current.raw.get(name) for name in ("apiVersion", "kind")}
+        if not changes(current.raw, {**names, **meant}, manager, subresource):
+            return current
+    return await client.apply(partial, manager=manager, force=force, subresource=subresource)
+
+
+def kind_of(obj: Object) -> AnyKind:
+    """By what to ask a client for objects of this one's kind."""
+    return type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
+
+
+def changes(current: Document, partial: Document, manager: str, subresource: str = "") -> bool:
+    """Whether applying `partial` may change `current`, as the API served it. Pure."""
+    if any(current.get(name) != partial.get(name) for name in ("apiVersion", "kind")):
+        return True
+    held = current.get("metadata") or {}
+    entries = [entry for entry in held.get("managedFields") or () if isinstance(entry, dict)]
+    ours = [entry for entry in entries if _is_ours(entry, manager, subresource)]
+    if len(ours) != 1 or ours[0].get("apiVersion") != current["apiVersion"]:
+        return True
+    metadata = dict(partial.get("metadata") or {})
+    for name in ("name", "namespace", "uid", "resourceVersion"):
+        # Nobody owns these. Those given say which object is meant; the server refuses another.
+        if metadata.pop(name, held.get(name)) != held.get(name):
+            return True
+    meant = {name: value for name, value in partial.items() if name not in ("apiVersion", "kind", "metadata")}
+    if metadata:
+        meant["metadata"] = metadata
+    others = [_fields(entry) for entry in entries if entry is not ours[0]]
+    native = str(current["apiVersion"]).rpartition("/")[0] in _NATIVE
+    return not _Walk(native).same(meant, current, _fields(ours[0]), others)
+
+
+class _Walk(msgspec.Struct, frozen=True):
+    """Down the partial, the object, and the sets of owned fields, side by side. True only when all is surely the same."""
+
+    native: bool  # a kind of Kubernetes itself: we know which of its maps are atomic, and what is a quantity
+
+    def same(
+        self, meant: Any, held: Any, ours: Document, others: list[Document], name: str = "", above: str = ""
+    ) -> bool:
+        children = [key for key in ours if key != "."]
+        if not children:
+            return self._same_leaf(meant, held, others, name, above)
+        if isinstance(meant, dict) and isinstance(held, dict):
+            return self._same_map(meant, held, ours, others, name)
+        if isinstance(meant, list) and isinstance(held, list):
+            return self._same_list(meant, held, ours, others)
+        return False
+
+    def _same_leaf(self, meant: Any, held: Any, others: list[Document], name: str, above: str) -> bool:
+        if meant is None:
+            return False
+        if isinstance(meant, dict) and meant and not (self.native and name in _ATOMIC):
+            # Either the map is atomic, or we applied an empty one and someone, or a default, filled it.
+            return False
+        if isinstance(meant, dict | list) and any(_below(other) for other in others):
+            return False  # others own parts of it, so it is not atomic
+        return _equal(meant, held) or (self.native and above in _QUANTITIES and _equal_quantity(meant, held))
+
+    def _same_map(self, meant: Any, held: Any, ours: Document, others: list[Document], name: str) -> bool:
+        if {f"f:{key}" for key in meant} != {key for key in ours if key != "."}:
+            return False
+        return all(
+            key in held
+            and self.same(
+                value, held[key], ours[f"f:{key}"], [o[f"f:{key}"] for o in others if f"f:{key}" in o], key, name
+            )
+            for key, value in meant.items()
+        )
+
+    def _same_list(self, meant: list[Any], held: list[Any], ours: Document, others: list[Document]) -> bool:
+        """Items are found by their keys. They must stand in the order that they have, or the server moves them."""
+        keys = [key for key in ours if key != "."]
+        if len(keys) != len(meant):
+            return False
+        position = -1
+        for item in meant:
+            fitting = [key for key in keys if _fits(item, key, ours[key])]
+            if len(fitting) != 1:
+                return False
+            key = fitting[0]
+            keys.remove(key)
+            places = [place for place, other in enumerate(held) if _is_item(other, key)]
+            if len(places) != 1 or places[0] <= position:
+                return False
+            position = places[0]
+            if not self.same(item, held[position], ours[key], [other[key] for other in others if key in other]):
+                return False
+        return True
+
+
+def _is_ours(entry: Document, manager: str, subresource: str) -> bool:
+    return (
+        entry.get("manager") == manager
+        and entry.get("operation") == "Apply"
+        and (entry.get("subresource") or "") == subresource
+    )
+
+
+def _fields(entry: Document) -> Document:
+    fields = entry.get("fieldsV1")
+    return fields if isinstance(fields, dict) else {}
+
+
+def _below(fields: Document) -> Iterator[str]:
+    return (key for key in fields if key != ".")
+
+
+def _fits(item: Any, key: str, fields: Document) -> bool:
+    """Whether an item of the partial is the one of `key`: it has the fields that we own there, and says nothing else of
+    the key. A key's field that it does not say is a default of the schema; as we do not own that one, it always was.
+    """
+    form, _, text = key.partition(":")
+    wanted = _decoded(text)
+    if form == "v":
+        return _equal(item, wanted)
+    if form != "k" or not isinstance(item, dict) or not isinstance(wanted, dict):
+        return False
+    if {f"f:{name}" for name in item} != set(_below(fields)):
+        return False
+    return all(_equal(item[name], value) for name, value in wanted.items() if name in item)
+
+
+def _is_item(item: Any, key: str) -> bool:
+    form, _, text = key.partition(":")
+    wanted = _decoded(text)
+    if form == "v":
+        return _equal(item, wanted)
+    return (
+        isinstance(item, dict)
+        and isinstance(wanted, dict)
+        and all(name in item and _equal(item[name], value) for name, value in wanted.items())
+    )
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return msgspec.UNSET  # equal to nothing
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Equal in JSON's eyes: True is not 1, and 1.0 is written in another way than 1."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(_equal(*pair) for pair in zip(one, other, strict=True))
+    return bool(one == other)
+
+
+def _equal_quantity(one: Any, other: Any) -> bool:
+    try:
+        return isinstance(one, str) and isinstance(other, str) and str(Quantity(one)) == other
+    except ValueError:
+        return False
+
+
+_NATIVE = frozenset(
+    {
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apps",
+        "autoscaling",
+        "batch",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    }
+)
+_ATOMIC = frozenset(
+    {
+        "configMapKeyRef",
+        "fieldRef",
+        "namespaceSelector",
+        "nodeSelector",
+        "objectSelector",
+        "podSelector",
+        "preference",
+        "regarding",
+        "related",
+        "resourceFieldRef",
+        "roleRef",
+        "secretKeyRef",
+        "selector",
+        "targetRef",
+    }
+)
+"""Fields of Kubernetes' kinds that are atomic maps (x-kubernetes-map-type) wherever they occur."""
+_QUANTITIES = frozenset({"hard", "limits", "overhead", "requests"})
+"""Fields of Kubernetes' kinds whose values are quantities, which the server writes in their canonical form."""
