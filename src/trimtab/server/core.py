@@ -7,14 +7,16 @@ Order of a request: authorize → find the kind → verb → admission → backe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import orjson
 
+from trimtab.model import admission as functions
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
 from trimtab.model.logs import log
+from trimtab.model.scheme import Scheme
 from trimtab.model.selectors import FieldSelector
 from trimtab.server import body, builtin, deletes, negotiate, patches, reads, tables, watches, writes
 from trimtab.server.acts import Acts
@@ -60,7 +62,10 @@ class Server:
         ca: str = "",
         address: str = "",
         event_ttl: float = EVENT_TTL,
+        admission: Sequence[functions.Admission] = (),
+        scheme: Scheme | None = None,
     ) -> None:
+        """`admission` are functions that are asked about writes; `scheme` knows the kinds that they name."""
         self.store = store
         self.clock = clock or SystemClock()
         self.authorizer = authorizer or Authorizer()
@@ -71,7 +76,7 @@ class Server:
         self.acts = Acts(self)
         self.broadcasts = Broadcasts()
         self.registry = Registry()
-        self.admission = Admission(self)
+        self.admission = Admission(self, admission, scheme or Scheme())
         self.discovery = Discovery(self.registry, address)
         self.roots = Roots(self)
         self.subresources = Subresources(self)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from trimtab.model.admission import Admission
 from trimtab.model.clock import SystemClock
+from trimtab.model.scheme import Scheme
 from trimtab.server.auth.files import read_private
 from trimtab.server.auth.identity import MASTERS, Authenticator, User
 from trimtab.server.auth.kubeconfig import write_kubeconfig
@@ -46,8 +48,10 @@ class Running(msgspec.Struct, frozen=True):
 
 
 @contextlib.asynccontextmanager
-async def serve(settings: Settings) -> AsyncIterator[Running]:
-    """Run a server on a data directory until the block is left."""
+async def serve(
+    settings: Settings, *, admission: Sequence[Admission] = (), scheme: Scheme | None = None
+) -> AsyncIterator[Running]:
+    """Run a server on a data directory until the block is left. `admission` is asked about writes of `scheme`'s kinds."""
     directory = settings.data_dir
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     pki = ensure_pki(directory / "pki", (settings.host, *settings.extra_hosts))
@@ -63,7 +67,14 @@ async def serve(settings: Settings) -> AsyncIterator[Running]:
         static_tokens={read_private(pki.admin_token).decode().strip(): admin},
     )
     server = Server(
-        store, clock=SystemClock(), authenticator=authenticator, token_key=key, ca=pki.ca.read_text(), issuer=ISSUER
+        store,
+        clock=SystemClock(),
+        authenticator=authenticator,
+        token_key=key,
+        ca=pki.ca.read_text(),
+        issuer=ISSUER,
+        admission=admission,
+        scheme=scheme,
     )
     await server.start()
     socket = directory / "trimtab.sock"

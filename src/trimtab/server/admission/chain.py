@@ -1,4 +1,5 @@
-"""Everything that has a say in a write, in order: webhooks that change it, then what may only refuse it.
+"""Everything that has a say in a write, in order: webhooks, then functions of our own systems that change it; then what
+may only refuse it.
 
 Policies (roles, bindings, webhook configurations) are followed by watch and kept ready, so that a request asks memory.
 """
@@ -6,12 +7,16 @@ Policies (roles, bindings, webhook configurations) are followed by watch and kep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import orjson
 
+from trimtab.model import admission as model
+from trimtab.model.scheme import Scheme
+from trimtab.server.admission.functions import Functions
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.admission.webhook_client import WebhookClient
 from trimtab.server.admission.webhook_forms import Forms, unborn
@@ -36,7 +41,7 @@ CREDENTIALS = ("serviceaccounts", "secrets", "pods")
 
 
 class Admission:
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, declared: Sequence[model.Admission], scheme: Scheme) -> None:
         self._server = server
         self._since: dict[str, int] = {}
         self._forms = Forms(server.registry)
@@ -47,16 +52,20 @@ class Admission:
             convert=self._forms.convert,
             authorize=server.authorizer.authorize,
         )
+        self._functions = Functions(declared, scheme, server.registry, self._forms)
 
     def mutates(self, request: AdmissionRequest) -> bool:
-        """Hot: without webhooks it costs nothing."""
-        return self._webhooks.mutates(request)
+        """Hot: without webhooks and functions it costs nothing."""
+        return self._webhooks.mutates(request) or self._functions.mutates(request)
 
     async def mutate(self, request: AdmissionRequest) -> dict[str, Any]:
-        """The object as the webhooks leave it: the same one when none changed it. Empty for a deletion, which they may
-        only refuse."""
+        """The object as webhooks and functions leave it: the same one when none changed it. Empty for a deletion, which
+        they may only refuse."""
         shown = unborn(self._forms.shown(request))
         mutated = (await self._webhooks.mutate(shown)).object
+        if self._functions.mutates(request):
+            left = None if shown.object is None else mutated
+            mutated = await self._functions.mutate(msgspec.structs.replace(shown, object=left)) or {}
         if request.object is None or mutated == shown.object:
             return request.object or {}
         return self._forms.taken(request, mutated)
@@ -73,6 +82,8 @@ class Admission:
                 namespace=request.namespace,
                 name=request.name if request.operation is Operation.UPDATE else "",
             )
+        if self._functions.validates(request):
+            await self._functions.validate(self._forms.shown(request))
         if self._webhooks.validates(request):
             await self._webhooks.validate(self._forms.shown(request))
 
