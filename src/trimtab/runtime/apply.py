@@ -22,11 +22,12 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from trimtab.client.protocol import AnyKind, Client, Named, Object
+from trimtab.client.protocol import Client, Object
 from trimtab.model.document import to_document
 from trimtab.model.errors import StatusError
 from trimtab.model.quantity import Quantity
 from trimtab.model.resource import Resource
+from trimtab.runtime.objects import kind_of
 
 Document = Mapping[str, Any]
 R = TypeVar("R", bound=Resource)
@@ -71,11 +72,6 @@ async def apply(
         if not changes(current.raw, {**names, **meant}, manager, subresource):
             return current
     return await client.apply(partial, manager=manager, force=force, subresource=subresource)
-
-
-def kind_of(obj: Object) -> AnyKind:
-    """By what to ask a client for objects of this one's kind."""
-    return type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
 
 
 def changes(current: Document, partial: Document, manager: str, subresource: str = "") -> bool:

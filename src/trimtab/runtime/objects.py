@@ -1,0 +1,41 @@
+"""What one does with an object whether or not its kind has a class."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from trimtab.client.protocol import AnyKind, Named, Object, Ref
+from trimtab.model.document import plain
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Untyped
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - an object
+
+
+def kind_of(obj: Object) -> AnyKind:
+    """By what to ask a client for objects of this one's kind."""
+    return type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
+
+
+def ref_of(obj: Object) -> Ref:
+    return Ref(kind_of(obj), obj.name, obj.namespace)
+
+
+def uid_of(obj: Object) -> str:
+    """Empty for one that did not come from the API."""
+    return obj.metadata.uid or ""
+
+
+def is_deleting(obj: Object) -> bool:
+    return bool(obj.metadata.deletion_timestamp)
+
+
+def with_metadata(obj: O, **changes: Any) -> O:
+    """A copy with these fields of the metadata changed, named as ObjectMeta names them."""
+    if isinstance(obj, Resource):
+        return obj.replace(metadata=msgspec.structs.replace(obj.metadata, **changes))
+    names = dict(zip(msgspec.structs.asdict(obj.metadata), obj.metadata.__struct_encode_fields__, strict=True))
+    written = {names[name]: plain(value) for name, value in changes.items()}
+    return Untyped({**obj.raw, "metadata": {**obj.raw.get("metadata", {}), **written}})  # type: ignore[return-value]
