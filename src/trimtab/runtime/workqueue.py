@@ -1,0 +1,410 @@
+"""The keys that wait to be reconciled: each once, the urgent first, none at two workers at a time.
+
+Flow: sources `add` keys, now, later or rate-limited; a worker takes one by `get`, works, and says `done`.
+
+Guarantees:
+- A key waits at most once, however often it was added, and is never with two workers. Added while a worker has it, it is
+  due again at `done`.
+- A higher priority goes first; within one, who became due first. One get in `FAIR_TURN` takes the key that has been due
+  longest instead, whatever its priority, so that nothing starves.
+- Adds of one key merge: the highest priority and the earliest time win. So a delayed add never postpones a key that is due.
+  A key that is raised goes to the end of its new priority.
+- Given the same clock and chance, the same calls give the same order.
+
+Closing is client-go's ShutDownWithDrain: adds are ignored from then on, delayed keys are dropped, due keys are still handed
+out (and those added again while a worker had them), then `get` raises `QueueClosed`. `close(drain=False)` drops due keys too.
+
+Assumptions: one event loop, no threads; each worker says `done` for each key it got and gets again until `QueueClosed`.
+
+Caveats: `get` does not yield to the loop while keys are due, so a worker that never waits for anything keeps the loop.
+Retries are not bounded here: who gives a key up forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import heapq
+import itertools
+import math
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from trimtab.model.clock import Clock
+from trimtab.runtime.limits import Backoff, TokenBucket
+from trimtab.runtime.metrics import QueueMetrics, QueueState
+
+K = TypeVar("K", bound=Hashable)
+
+LOW = -100
+"""The priority of what the initial list brings: after fresh events, which have 0."""
+
+FAIR_TURN = 16
+
+FEW_STALE = 64
+
+
+class QueueClosed(Exception):  # noqa: N818 - an end, not a failure
+    """The queue was closed and is empty: the worker ends."""
+
+
+class State(enum.IntEnum):
+    """What the queue knows of a key."""
+
+    ABSENT = 0
+    READY = 1  # due, in its lane
+    DELAYED = 2  # in the heap until its time
+    HELD = 3  # with a worker
+    HELD_DIRTY = 4  # with a worker, and due again as soon as it is done
+    HELD_DELAYED = 5  # with a worker, and in the heap
+
+
+class Event(enum.IntEnum):
+    ADD = 0  # now, or its time has come
+    DELAY = 1
+    GET = 2
+    DONE = 3
+
+
+ABSENT, READY, DELAYED, HELD, HELD_DIRTY, HELD_DELAYED = State
+ADD, DELAY, GET, DONE = Event  # names of the module: a member looked up in its class costs several times as much
+
+
+class WorkQueue(Generic[K]):
+    """See the module. `name` is the controller's; `backoff` and `bucket` make the delays of `add_rate_limited`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        name: str,
+        backoff: Backoff[K],
+        bucket: TokenBucket | None = None,
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._backoff = backoff
+        self._bucket = bucket
+        self._metrics = metrics or QueueMetrics()
+        self._metrics.observe = self._observe
+        self._items: dict[K, _Item[K]] = {}
+        self._lanes: dict[int, OrderedDict[_Item[K], None]] = {}  # by priority; none is empty
+        self._turns = 0
+        self._held = 0
+        self._delayed = _Delayed[K]()
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_due = math.inf
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self._drained = asyncio.Event()
+
+    def add(self, key: K, priority: int = 0) -> None:
+        """The key is due now."""
+        if self._closed:
+            return
+        item = self._items.get(key)
+        if item is None:
+            item = self._items[key] = _Item(key, priority)
+        elif item.state is READY:
+            if priority > item.priority:
+                self._leave(item)
+                item.priority = priority
+                self._enter(item)
+            return
+        else:
+            item.merge(priority)
+        self._become_due(item)
+
+    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+        """The key is due in so many seconds, unless it already is or will be sooner."""
+        if self._closed:
+            return
+        if seconds <= 0:
+            self.add(key, priority)
+            return
+        self._metrics.retries += 1
+        item = self._items.get(key)
+        if item is None:
+            item = self._items[key] = _Item(key, priority)
+        elif item.state is READY:
+            self.add(key, priority)
+            return
+        else:
+            item.merge(priority)
+        item.state = after(item.state, DELAY)
+        if item.state is not HELD_DIRTY:
+            due = self._clock.monotonic() + seconds
+            if self._delayed.put(item, due):
+                self._set_timer(due)
+
+    def add_rate_limited(self, key: K, priority: int = 0) -> None:
+        """The key failed: due after its back-off, or when the bucket has a token, whichever is later."""
+        delay = self._backoff.next(key)
+        if self._bucket is not None:
+            delay = max(delay, self._bucket.reserve())
+        self.add_after(key, delay, priority)
+
+    def forget(self, key: K) -> None:
+        """The key succeeded or is given up; its next back-off is the first one again."""
+        self._backoff.forget(key)
+
+    def failures(self, key: K) -> int:
+        """How often the key was added rate-limited since it was last forgotten."""
+        return self._backoff.failures(key)
+
+    async def get(self) -> K:
+        """The next key, when there is one; it is the caller's until `done`. Raises QueueClosed."""
+        while not self._lanes:
+            if self._closed:
+                raise QueueClosed(f"the work queue {self.name} is closed")
+            await self._wait_for_a_key()
+        return self._take().key
+
+    def priority(self, key: K) -> int:
+        """That at which a key in work was handed out: a retry keeps it."""
+        return self._in_work(key).taken_at
+
+    def done(self, key: K) -> None:
+        """The worker is through with the key."""
+        item = self._in_work(key)
+        self._metrics.worked.observe(self._clock.monotonic() - item.taken)
+        self._held -= 1
+        state = item.state = after(item.state, DONE)
+        if state is READY:
+            self._enter(item)
+        elif state is ABSENT:
+            del self._items[key]
+        if self._closed:
+            self._notice_drained()
+
+    def __len__(self) -> int:
+        """The keys that a worker could get at this moment."""
+        return sum(map(len, self._lanes.values()))
+
+    def close(self, *, drain: bool = True) -> None:
+        """Take no more; hand out what is due, or without `drain` nothing. May be called again to stop a drain."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for item in self._delayed.take(math.inf):
+            self._drop(item)
+        if not drain:
+            for item in list(self._items.values()):
+                self._drop(item)
+            self._lanes.clear()
+        while self._getters:
+            self._wake_a_getter()
+        self._notice_drained()
+
+    async def drained(self) -> None:
+        """Wait until the queue is closed, nothing is due and no worker has a key."""
+        await self._drained.wait()
+
+    def _in_work(self, key: K) -> _Item[K]:
+        item = self._items.get(key)
+        if item is None or item.state < HELD:
+            raise ValueError(f"{key!r} is not in work: call done once for each key that get gave")
+        return item
+
+    def _become_due(self, item: _Item[K]) -> None:
+        if item.delay is not None:
+            self._delayed.remove(item)
+        before = item.state
+        state = item.state = after(before, ADD)
+        if state is not before:
+            item.since = self._clock.monotonic()
+            self._metrics.adds += 1
+            if state is READY:
+                self._enter(item)
+
+    def _enter(self, item: _Item[K]) -> None:
+        lane = self._lanes.get(item.priority)
+        if lane is None:
+            lane = self._lanes[item.priority] = OrderedDict()
+        lane[item] = None
+        if self._getters:
+            self._wake_a_getter()
+
+    def _leave(self, item: _Item[K]) -> None:
+        lane = self._lanes[item.priority]
+        del lane[item]
+        if not lane:
+            del self._lanes[item.priority]
+
+    def _take(self) -> _Item[K]:
+        lanes = self._lanes
+        priority = max(lanes)
+        if len(lanes) > 1:
+            self._turns += 1
+            if self._turns % FAIR_TURN == 0:
+                priority = min(lanes, key=lambda lane: (next(iter(lanes[lane])).since, lane))
+        lane = lanes[priority]
+        item, _ = lane.popitem(last=False)
+        if not lane:
+            del lanes[priority]
+        item.state = after(item.state, GET)
+        item.taken_at = priority
+        item.taken = self._clock.monotonic()
+        self._held += 1
+        self._metrics.waited.observe(item.taken - item.since)
+        return item
+
+    async def _wait_for_a_key(self) -> None:
+        getter = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except asyncio.CancelledError:
+            with contextlib.suppress(ValueError):
+                self._getters.remove(getter)
+            if self._lanes and not getter.cancelled():
+                self._wake_a_getter()  # it was woken for a key that it will not take now
+            raise
+
+    def _wake_a_getter(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _set_timer(self, due: float) -> None:
+        if self._timer is not None:
+            if self._timer_due <= due:
+                return
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = asyncio.get_running_loop().create_task(self._run_timer(), name=f"workqueue {self.name}")
+
+    async def _run_timer(self) -> None:
+        while (due := self._delayed.first()) is not None:
+            self._timer_due = due
+            await self._clock.sleep(due - self._clock.monotonic())
+            # Sums of floats round: a sleep may end a hair before the time that was asked of it.
+            for item in self._delayed.take(max(due, self._clock.monotonic())):
+                self._become_due(item)
+        self._timer = None
+
+    def _drop(self, item: _Item[K]) -> None:
+        if item.state < HELD:
+            del self._items[item.key]
+        else:
+            item.state = HELD
+
+    def _notice_drained(self) -> None:
+        if not self._lanes and not self._held:
+            self._drained.set()
+
+    def _observe(self) -> QueueState:
+        now = self._clock.monotonic()
+        depth = {priority: len(lane) for priority, lane in self._lanes.items()}
+        working = []
+        for item in self._items.values():
+            if item.state >= HELD:
+                working.append(now - item.taken)
+                if item.state is HELD_DIRTY:
+                    depth[item.priority] = depth.get(item.priority, 0) + 1
+        return QueueState(depth, working)
+
+
+def after(state: State, event: Event) -> State:
+    """The state of a key after an event. A pure table; what cannot happen is a KeyError."""
+    return _AFTER[event][state]
+
+
+_AFTER: dict[Event, dict[State, State]] = {
+    ADD: {
+        ABSENT: READY,
+        READY: READY,
+        DELAYED: READY,
+        HELD: HELD_DIRTY,
+        HELD_DIRTY: HELD_DIRTY,
+        HELD_DELAYED: HELD_DIRTY,
+    },
+    DELAY: {
+        ABSENT: DELAYED,
+        READY: READY,
+        DELAYED: DELAYED,
+        HELD: HELD_DELAYED,
+        HELD_DIRTY: HELD_DIRTY,
+        HELD_DELAYED: HELD_DELAYED,
+    },
+    GET: {READY: HELD},
+    DONE: {
+        HELD: ABSENT,
+        HELD_DIRTY: READY,
+        HELD_DELAYED: DELAYED,
+    },
+}
+
+
+class _Item(Generic[K]):
+    """A key and what is known of it, from its first add until the last done."""
+
+    __slots__ = ("delay", "key", "priority", "since", "state", "taken", "taken_at")
+
+    def __init__(self, key: K, priority: int) -> None:
+        self.key = key
+        self.priority = priority  # of the wait, not of the work
+        self.state = ABSENT
+        self.delay: _Delay[K] | None = None  # its entry in the heap
+        self.since = 0.0  # due since
+        self.taken = 0.0  # when a worker got it
+        self.taken_at = 0  # and at which priority
+
+    def merge(self, priority: int) -> None:
+        """Another add: the higher priority counts, and what a worker has got by an earlier one does not."""
+        if self.state is HELD or priority > self.priority:
+            self.priority = priority
+
+
+_Delay = tuple[float, int, _Item[K]]
+"""When an item becomes due, the number of the add, and the item."""
+
+
+class _Delayed(Generic[K]):
+    """Items by the time when they become due. Who leaves early stays in the heap as a stale entry until most are stale."""
+
+    def __init__(self) -> None:
+        self._heap: list[_Delay[K]] = []
+        self._numbers = itertools.count()
+        self._stale = 0
+
+    def put(self, item: _Item[K], due: float) -> bool:
+        """Enter the item, or bring it forward. False when it is already due sooner."""
+        if item.delay is not None:
+            if item.delay[0] <= due:
+                return False
+            self.remove(item)
+        item.delay = (due, next(self._numbers), item)
+        heapq.heappush(self._heap, item.delay)
+        return True
+
+    def remove(self, item: _Item[K]) -> None:
+        item.delay = None
+        self._stale += 1
+        if self._stale > FEW_STALE and self._stale * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].delay is entry]
+            heapq.heapify(self._heap)
+            self._stale = 0
+
+    def first(self) -> float | None:
+        """The earliest time; it may be a stale one."""
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: float) -> list[_Item[K]]:
+        """Those whose time has come, in the order of their times."""
+        taken = []
+        while self._heap and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            item = entry[2]
+            if item.delay is entry:
+                item.delay = None
+                taken.append(item)
+            else:
+                self._stale -= 1
+        return taken
