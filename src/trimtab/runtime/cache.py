@@ -1,0 +1,263 @@
+"""One kind's objects in memory, as bytes, decoded when read; with indexes, and with our own writes laid over them.
+
+Guarantees: a read sees every write that this process made through `absorb` and `forget`, from the moment its answer
+came, and goes on to see it: the laid-over entry stays until the watch has passed its revision. Readers see either the
+watch's object or a newer one of our own.
+
+Assumptions: revisions are numbers and grow (KEP-5504); all of one kind's changes come in order of revision, so that an
+event of revision r, whatever its object, means that every change up to r was told. On a server whose revisions are no
+numbers, nothing is laid over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trimtab.client.entries import Delta, Entry, Snapshot
+from trimtab.client.protocol import EventType, Object, Query
+from trimtab.model.document import read
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Untyped
+from trimtab.model.selectors import LabelSelector
+from trimtab.runtime.changes import Change, Request, head
+
+if TYPE_CHECKING:
+    from trimtab.runtime.informers import Informers
+
+Keys = Callable[[Any], Iterable[str]]
+"""What an index files an object under."""
+
+
+class Index(msgspec.Struct, frozen=True):
+    """Finds objects by a value in them: `Index("secret", lambda rule: [rule.spec.secret])`."""
+
+    name: str
+    keys: Keys
+
+
+class Cache:
+    """What one list-watch brought."""
+
+    def __init__(
+        self, informers: Informers, cls: type[Resource] | None, api_version: str, kind: str, query: Query
+    ) -> None:
+        self.informers = informers
+        self.query = query
+        self.revision = ""  # the state of the watch; "" before the first list
+        self._cls = None if query.metadata_only else cls
+        self._names = (api_version, kind)
+        self._selector = LabelSelector.parse(query.labels) if query.labels else None
+        self._entries: dict[str, dict[str, Entry]] = {}  # by namespace, by name
+        self._written: dict[Request, Entry] = {}  # our own writes that the watch has not told yet
+        self._gone: dict[Request, str] = {}  # our own deletions, with the uid that is gone
+        self._indexes: dict[str, _Filed] = {}
+
+    # --- what the watch brings -------------------------------------------------------------------------------------
+
+    def replace(self, snapshot: Snapshot, *, initial: bool) -> list[Change]:
+        """Take a whole new state; what changed since the one before, deletions first."""
+        fresh: dict[str, dict[str, Entry]] = {}
+        for entry in snapshot.entries:
+            fresh.setdefault(entry.namespace, {})[entry.name] = entry
+        changes = [
+            Change(self, entry, None)
+            for entry in self.entries_of_watch()
+            if entry.name not in fresh.get(entry.namespace, ())
+        ]
+        for entry in snapshot.entries:
+            before = self._entries.get(entry.namespace, {}).get(entry.name)
+            if before is None or before.revision != entry.revision:
+                changes.append(Change(self, before, entry, initial))
+        self._entries = fresh
+        self._reached(snapshot.revision)
+        self._gone.clear()
+        for filed in self._indexes.values():
+            for change in changes:
+                filed.refile(self, change)
+        return changes
+
+    def advance(self, delta: Delta) -> Change | None:
+        """Take one change of the watch; None for a bookmark and for what was told before."""
+        change = None if delta.entry is None else self._advanced(delta.type, delta.entry)
+        self._reached(delta.revision)
+        if change is not None and self._indexes:
+            for filed in self._indexes.values():
+                filed.refile(self, change)
+        return change
+
+    def _advanced(self, kind: EventType, entry: Entry) -> Change | None:
+        names = self._entries.get(entry.namespace)
+        if names is None:
+            names = self._entries[entry.namespace] = {}
+        before = names.get(entry.name)
+        if self._gone:
+            self._gone.pop(Request(entry.namespace, entry.name), None)
+        if kind is EventType.DELETED:
+            names.pop(entry.name, None)
+            if not names:
+                del self._entries[entry.namespace]
+            return Change(self, before, None) if before is not None else None
+        if before is not None and before.revision == entry.revision:
+            return None
+        names[entry.name] = entry
+        return Change(self, before, entry)
+
+    def _reached(self, revision: str) -> None:
+        self.revision = revision
+        while self._written:  # the oldest first: about in order of revision
+            key, entry = next(iter(self._written.items()))
+            if self._newer(entry.revision, revision):
+                return
+            del self._written[key]
+
+    # --- what we wrote ourselves -----------------------------------------------------------------------------------
+
+    def absorb(self, entry: Entry) -> None:
+        """The answer to a write of our own: readers see it from now on."""
+        if not self._newer(entry.revision, self.revision):
+            return
+        key = Request(entry.namespace, entry.name)
+        known = self._written.get(key)
+        if known is not None and not self._newer(entry.revision, known.revision):
+            return
+        self._written.pop(key, None)
+        if self._in_scope(entry):
+            self._written[key] = entry
+            self._gone.pop(key, None)
+        else:
+            self.forget(key)
+
+    def forget(self, request: Request) -> None:
+        """We deleted an object for good, or took it out of scope: readers do not see it any more."""
+        self._written.pop(request, None)
+        entry = self._entries.get(request.namespace, {}).get(request.name)
+        if entry is not None:
+            self._gone[request] = head(entry.body).uid
+
+    def _newer(self, one: str, other: str) -> bool:
+        return one.isdecimal() and (not other or (other.isdecimal() and int(one) > int(other)))
+
+    def _in_scope(self, entry: Entry) -> bool:
+        if self.query.namespace and entry.namespace != self.query.namespace:
+            return False
+        if self.query.fields:  # only the server can tell
+            return entry.name in self._entries.get(entry.namespace, ())
+        return self._selector is None or self._selector.matches(head(entry.body).labels or {})
+
+    # --- what readers ask ------------------------------------------------------------------------------------------
+
+    def get(self, request: Request) -> Entry | None:
+        """The newest that we know of."""
+        if self._written:
+            written = self._written.get(request)
+            if written is not None:
+                if self._newer(written.revision, self.revision):
+                    return written
+                del self._written[request]  # the watch has passed it, out of order
+        entry = self._entries.get(request.namespace, _NONE).get(request.name)
+        if entry is not None and self._gone and request in self._gone:
+            return None
+        return entry
+
+    def entries(self, namespace: str = "") -> Iterator[Entry]:
+        """All, or those of one namespace."""
+        if not self._written and not self._gone:
+            yield from self.entries_of_watch(namespace)
+            return
+        for request in list(self._written):
+            entry = self.get(request)
+            if entry is not None and request in self._written and namespace in ("", request.namespace):
+                yield entry
+        for entry in self.entries_of_watch(namespace):
+            request = Request(entry.namespace, entry.name)
+            if request not in self._written and request not in self._gone:
+                yield entry
+
+    def entries_of_watch(self, namespace: str = "") -> Iterator[Entry]:
+        groups = [self._entries.get(namespace, _NONE)] if namespace else self._entries.values()
+        for group in groups:
+            yield from group.values()
+
+    @property
+    def typed(self) -> bool:
+        return self._cls is not None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._entries.values()))
+
+    def decode(self, entry: Entry) -> Object:
+        """The object; Untyped when there is no class, or when it does not fit its class."""
+        if self._cls is not None:
+            try:
+                made = read(entry.body, self._cls)
+            except msgspec.ValidationError:
+                pass
+            else:
+                if not made.kind:  # lists leave them out
+                    msgspec.structs.force_setattr(made, "api_version", self._names[0])
+                    msgspec.structs.force_setattr(made, "kind", self._names[1])
+                return made
+        document = msgspec.json.decode(entry.body)
+        return Untyped({"apiVersion": self._names[0], "kind": self._names[1]} | document)
+
+    # --- indexes ---------------------------------------------------------------------------------------------------
+
+    def add_index(self, index: Index) -> None:
+        known = self._indexes.get(index.name)
+        if known is not None:
+            if known.index.keys is not index.keys:
+                raise ValueError(f'{self._names[1]} has another index "{index.name}" already')
+            return
+        filed = self._indexes[index.name] = _Filed(index)
+        for entry in self.entries_of_watch():
+            filed.refile(self, Change(self, None, entry))
+
+    def has_index(self, name: str) -> bool:
+        return name in self._indexes
+
+    def indexed(self, name: str, value: str) -> list[Request]:
+        """Which objects an index has under a value, our own writes included."""
+        filed = self._indexes.get(name)
+        if filed is None:
+            raise LookupError(f'{self._names[1]} has no index "{name}"; a controller declares it in `indexes`')
+        found = dict.fromkeys(r for r in filed.values.get(value, ()) if r not in self._written and r not in self._gone)
+        for request in list(self._written):
+            entry = self.get(request)
+            if entry is not None and value in filed.keys_of(self, entry):
+                found[request] = None
+        return list(found)
+
+
+class _Filed:
+    """One index: requests by value."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.values: dict[str, dict[Request, None]] = {}
+        self._of: dict[Request, tuple[str, ...]] = {}
+
+    def refile(self, cache: Cache, change: Change) -> None:
+        request = change.request
+        for value in self._of.pop(request, ()):
+            group = self.values[value]
+            group.pop(request, None)
+            if not group:
+                del self.values[value]
+        if change.after is None:
+            return
+        keys = self._of[request] = self.keys_of(cache, change.after)
+        for value in keys:
+            self.values.setdefault(value, {})[request] = None
+
+    def keys_of(self, cache: Cache, entry: Entry) -> tuple[str, ...]:
+        """Empty for an object that does not fit its class: a key function is written for those that do."""
+        obj = cache.decode(entry)
+        if cache.typed and isinstance(obj, Untyped):
+            return ()
+        return tuple(dict.fromkeys(self.index.keys(obj)))
+
+
+_NONE: dict[str, Entry] = {}

@@ -1,0 +1,146 @@
+"""Runs controllers: shared informers, one queue each, leadership, events, health; and ends them in order.
+
+Life: `run` opens every controller, which warms its caches; when we lead (or always, without an election) they work; when
+the lease is lost they stop at once and stay warm; when `stop` is set they finish what they began, the lease is given
+back, and `run` returns. Controllers may be added and removed while it runs.
+
+Guarantees: without the lease nothing is written through a controller's client. A mistake of the runtime itself ends
+`run` with its exception: whoever supervises starts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import Any
+
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Client
+from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.logs import log
+from trimtab.runtime.cached import CachedClient
+from trimtab.runtime.controller import Controller
+from trimtab.runtime.driver import Driver
+from trimtab.runtime.election import Election
+from trimtab.runtime.events import Recorder
+from trimtab.runtime.guarded import Guarded
+from trimtab.runtime.informers import Informers
+from trimtab.runtime.metrics import Metrics
+
+GRACE = 30.0
+
+
+class Manager:
+    """Controllers of one client. `name` says who we are in events and logs."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        name: str = "trimtab",
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        election: Election | None = None,
+        metrics: Metrics | None = None,
+        grace: float = GRACE,
+        streams: bool = True,
+    ) -> None:
+        """`election` makes only the leader act; `grace` is how long a reconcile may go on after `stop`; `streams` is
+        whether lists are asked for as streams first."""
+        self.client = client
+        self.clock = clock or SystemClock()
+        self.metrics = metrics or Metrics()
+        self._chance = chance or random.Random()  # noqa: S311 - jitter
+        self._election = election
+        self._grace = grace
+        self.informers = Informers(client, clock=self.clock, chance=self._chance, streams=streams)
+        self.events = Recorder(client, self.clock, component=name)
+        writer: Client = client if election is None else Guarded(client, election)
+        self.cached = CachedClient(client, self.informers, writer)
+        self._drivers: dict[Controller[Any], Driver] = {}
+        self._working: dict[Driver, asyncio.Task[None]] = {}
+        self._running = False
+        self._group: asyncio.TaskGroup | None = None  # while we lead
+        self._stopping = asyncio.Event()
+
+    def add(self, controller: Controller[Any]) -> None:
+        """Run a controller, from now on or from `run` on."""
+        name = controller.name or self.informers.named(controller.kind)[0].kind.lower()
+        if any(name == other.name for other in self._drivers):
+            raise ValueError(f'there is a controller "{name}" already; set another `name`')
+        controller.bind(name, self.cached, self.clock, self.events)
+        driver = Driver(controller, self.informers, clock=self.clock, chance=self._chance, metrics=self.metrics)
+        self._drivers[controller] = driver
+        if self._running:
+            driver.open()
+            self._set_to_work(driver)
+
+    async def remove(self, controller: Controller[Any]) -> None:
+        """End a controller: what it began is cut off, and kinds that only it followed are followed no more."""
+        driver = self._drivers.pop(controller)
+        task = self._working.pop(driver, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await driver.close()
+
+    @property
+    def synced(self) -> bool:
+        """Whether every cache is filled."""
+        return all(driver.synced for driver in self._drivers.values())
+
+    def check_ready(self) -> None:
+        """For a readiness probe: raises with what is missing."""
+        missing = [d.waits_for for d in self._drivers.values() if not d.synced]
+        if not self._running or missing:
+            raise RuntimeError(f"waits for {', '.join(missing)}" if missing else "is not running")
+
+    async def run(self, stop: asyncio.Event | None = None) -> None:
+        """Until `stop` is set, or for ever."""
+        self._running = True
+        self._stopping.clear()
+        try:
+            async with self.events, asyncio.TaskGroup() as tasks:
+                for driver in self._drivers.values():
+                    driver.open()
+                supervisor = tasks.create_task(self.informers.supervise())
+                stopper = tasks.create_task(self._stop_on(stop)) if stop is not None else None
+                await (self._lead() if self._election is None else self._election.run(self._lead))
+                for task in (supervisor, stopper):
+                    if task is not None:
+                        task.cancel()
+        finally:
+            self._running = False
+            with contextlib.suppress(asyncio.CancelledError):
+                for driver in self._drivers.values():
+                    await driver.close()
+            await self.informers.close()
+
+    async def _stop_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._stopping.set()
+
+    async def _lead(self) -> None:
+        """Work until we are to stop; cancelled when the lease is lost."""
+        log.info("controllers work", controllers=[c.name for c in self._drivers])
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for driver in self._drivers.values():
+                    self._set_to_work(driver)
+                await self._stopping.wait()
+                for driver in self._drivers.values():
+                    driver.queue.close(drain=False)
+                if self._working:
+                    await asyncio.wait(self._working.values(), timeout=self._grace)
+            finally:
+                self._group = None
+                for task in self._working.values():
+                    task.cancel()
+                self._working.clear()
+
+    def _set_to_work(self, driver: Driver) -> None:
+        if self._group is not None:
+            name = f"controller {driver.controller.name}"
+            self._working[driver] = self._group.create_task(driver.work(), name=name)
