@@ -1,0 +1,323 @@
+"""Operators side by side: kopf, controller-runtime and Trimtab do the same work on the same machine in the same run.
+
+    python bench/runtime.py [--only ours|real] [--operators NAMES] [--json FILE] [--quick] [--docs]
+
+Each operator (`bench/peers`) keeps a ConfigMap and a status for every Gadget: first for all that exist when it starts,
+then for some that are changed at a steady rate; last it holds many that need nothing. All that is measured is of the
+operator's process alone, but for Trimtab inside the server's process, which has a table of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from server import COLLECTION, Bench, build_load, digits, prepare
+from trimtab.testing.cluster import RealCluster
+from trimtab.testing.embedded import TrimtabServer
+from trimtab.testing.peer import Access, ApiServer, read_access
+
+HERE = Path(__file__).parent
+PEERS = HERE / "peers"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+sys.path.insert(0, str(PEERS))
+
+from changes import change  # noqa: E402 - of bench/peers
+from process import Operator, operator, server_with_operator  # noqa: E402
+
+RATE = 100  # changes a second
+SETTLE = 6.0  # seconds that an operator at rest still gets to let go of what it no longer needs: kopf's workers stay 5
+NAMESPACE = "bench"
+MARKS = re.compile(r"(<!-- begin runtime figures -->\n).*?(<!-- end runtime figures -->)", re.DOTALL)
+
+
+class Scale(NamedTuple):
+    """How much of everything."""
+
+    objects: int
+    changes: int
+    cached: tuple[int, ...]
+
+
+FULL = Scale(10_000, 1_000, (10_000, 100_000))
+QUICK = Scale(1_000, 200, (10_000,))
+
+
+class Goal(NamedTuple):
+    """To be so many times better than a peer."""
+
+    peer: str
+    times: float
+
+
+class Figure(NamedTuple):
+    """One line of a table."""
+
+    key: str
+    title: str
+    unit: str
+    more_is_better: bool = False
+    goal: Goal | None = None
+
+
+FIGURES = (
+    Figure("cold_cpu", "CPU of a reconcile, all at start", "µs", goal=Goal("kopf", 10)),
+    Figure("steady_cpu", "CPU of a reconcile, steady", "µs", goal=Goal("kopf", 10)),
+    Figure("cold_rate", "reconciles, all at start", "/s", more_is_better=True),
+    Figure("p50", "change to reconcile, p50", "ms"),
+    Figure("p99", "change to reconcile, p99", "ms"),
+    Figure("memory", "memory, nothing cached", "MB"),
+    Figure("memory_10000", "memory of a cached object, 10,000 of them", "kB"),
+    Figure("collected_10000", "the same after a collection", "kB", goal=Goal("controller-runtime", 1)),
+    Figure("memory_100000", "memory of a cached object, 100,000 of them", "kB"),
+    Figure("collected_100000", "the same after a collection", "kB", goal=Goal("controller-runtime", 1)),
+    Figure("both_memory", "memory of server and operator, 10,000 objects", "MB"),
+)
+TITLES = {
+    "ours": "on Trimtab's server",
+    "real": "on kube-apiserver",
+    "apart": "Trimtab nearer to its server: by a unix socket; in its process, CPU and memory of both",
+}
+Figures = dict[str, float]
+Sides = dict[str, dict[str, Figures]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("ours", "real"), help="on one server")
+    parser.add_argument("--operators", help="some of them, with commas between")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the load, to see that it works")
+    parser.add_argument("--docs", action="store_true", help=f"put the tables into docs/{PAGE.name}")
+    options = parser.parse_args()
+    scale = QUICK if options.quick else FULL
+    wanted = options.operators.split(",") if options.operators else [*COMMANDS, SOCKET, IN_PROCESS]
+    commands = {name: command for name, command in COMMANDS.items() if name in wanted}
+    measured: Sides = {}
+    with tempfile.TemporaryDirectory() as build:
+        load = build_load(Path(build))
+        if RUNTIME in wanted:
+            build_controller_runtime()
+        if options.only != "real":
+            measured["ours"] = measure(TrimtabServer, load, commands, scale)
+            apart: dict[str, Figures] = {}
+            if SOCKET in wanted:
+                with running(TrimtabServer) as server:
+                    apart[SOCKET] = work(server, load, [*COMMANDS[OURS], "--socket"], scale)
+            if IN_PROCESS in wanted:
+                apart[IN_PROCESS] = work_in_process(load, scale)
+            if apart:
+                measured["apart"] = apart
+        if options.only != "ours":
+            measured["real"] = measure(real_cluster, load, commands, scale)
+    for side, operators in measured.items():
+        show(TITLES[side], operators)
+    if options.json:
+        options.json.write_text(json.dumps(measured, indent=2) + "\n")
+    if options.docs:
+        text = "\n\n".join(markdown(TITLES[side], operators) for side, operators in measured.items())
+        PAGE.write_text(MARKS.sub(lambda found: f"{found[1]}{text}\n{found[2]}", PAGE.read_text()))
+
+
+def measure(
+    start: Callable[[Path], ApiServer], load: Path, commands: dict[str, list[str]], scale: Scale
+) -> dict[str, Figures]:
+    """What each operator does on a server of its own, and holds on one that all share."""
+    measured: dict[str, Figures] = {}
+    for name, command in commands.items():
+        with running(start) as server:
+            measured[name] = work(server, load, command, scale)
+    with running(start) as server:
+        there = 0
+        for count in scale.cached:
+            seed(server, load, count - there, prefix=f"cached-{count}", enabled=False)
+            there = count
+            for name, command in commands.items():
+                measured[name] |= hold(server, command, count, measured[name])
+    return measured
+
+
+def work(server: ApiServer, load: Path, command: list[str], scale: Scale) -> Figures:
+    """Reconcile all that is there, then what changes. What a start on an empty server takes is no part of that."""
+    with operator(command, server) as empty:
+        empty.rest()
+        start_cpu = empty.cpu()
+        figures = {"memory": empty.memory() / 1e6}
+        empty.collect()
+        figures["collected"] = empty.memory() / 1e6
+    seed(server, load, scale.objects, prefix="busy")
+    with operator(command, server, scale.objects + scale.changes) as busy:
+        end = busy.rest(reconciled=scale.objects)
+        figures |= cold(busy, busy.cpu() - start_cpu, end)
+        return figures | steady(busy, read_access(server.kubeconfig), scale)
+
+
+def work_in_process(load: Path, scale: Scale) -> Figures:
+    """The operator in the server's process begins when it gets a signal."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(PEERS / "in_process.py")]
+        with server_with_operator(command, Path(folder), scale.objects + scale.changes) as (server, busy):
+            prepare(read_access(server.kubeconfig))
+            seed(server, load, scale.objects, prefix="busy")
+            busy.rest()
+            before = busy.cpu()
+            os.kill(busy.process.pid, signal.SIGUSR2)
+            end = busy.rest(reconciled=scale.objects)
+            figures = cold(busy, busy.cpu() - before, end)
+            figures["both_memory"] = busy.memory() / 1e6
+            return figures | steady(busy, read_access(server.kubeconfig), scale)
+
+
+def cold(busy: Operator, cpu: float, end: float) -> Figures:
+    starts = busy.ledger.starts()
+    count = len(starts)
+    return {"cold_cpu": cpu / count * 1e6, "cold_rate": count / (end - min(starts.values()) / 1e9)}
+
+
+def steady(busy: Operator, access: Access, scale: Scale) -> Figures:
+    before = busy.cpu()
+    known = busy.ledger.starts()
+    collection = COLLECTION.format(NAMESPACE)
+    change(access, [f"{collection}/busy-{turn}" for turn in range(scale.changes)], RATE)
+    busy.rest(reconciled=scale.objects + scale.changes)
+    starts = busy.ledger.starts()
+    delays = sorted((started - changed) / 1e6 for changed, started in starts.items() if changed not in known)
+    return {
+        "steady_cpu": (busy.cpu() - before) / scale.changes * 1e6,
+        "p50": statistics.median(delays),
+        "p99": delays[int(0.99 * (len(delays) - 1))],
+    }
+
+
+def hold(server: ApiServer, command: list[str], count: int, empty: Figures) -> Figures:
+    """What an object takes that needs no work."""
+    with operator(command, server) as idle:
+        idle.rest(calls=count)
+        time.sleep(SETTLE)
+        memory = idle.memory()
+        idle.collect()
+        return {
+            f"memory_{count}": (memory / 1e3 - empty["memory"] * 1e3) / count,
+            f"collected_{count}": (idle.memory() / 1e3 - empty["collected"] * 1e3) / count,
+        }
+
+
+def seed(server: ApiServer, load: Path, count: int, *, prefix: str, enabled: bool = True) -> None:
+    """Create Gadgets; those that are not enabled need no work."""
+    with tempfile.TemporaryDirectory() as folder:
+        template = Path(folder) / "gadget.json"
+        text = (HERE / "gadget.json").read_text()
+        template.write_text(text if enabled else text.replace('"enabled":true', '"enabled":false'))
+        bench = Bench(server, read_access(server.kubeconfig), load, "10m", http2=False)
+        collection = COLLECTION.format(NAMESPACE)
+        bench.load(
+            op="create", path=collection, clients=32, count=count, prefix=prefix, object=template, duration="10m"
+        )
+
+
+@contextlib.contextmanager
+def running(start: Callable[[Path], ApiServer]) -> Iterator[ApiServer]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = start(Path(folder))
+        try:
+            prepare(read_access(server.kubeconfig))
+            yield server
+        finally:
+            server.stop()
+
+
+def real_cluster(folder: Path) -> ApiServer:
+    return RealCluster(folder, controllers=(), durable=True)
+
+
+def controller_runtime() -> Path:
+    """Where its program is built, once for all runs."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "trimtab" / "bench" / "controller-runtime"
+
+
+def build_controller_runtime() -> None:
+    if shutil.which("go") is None:
+        sys.exit("the operator with controller-runtime needs Go to build")
+    path = controller_runtime()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["go", "build", "-o", path, "."], cwd=PEERS / "controllerruntime", check=True)
+
+
+KOPF, RUNTIME, OURS = "kopf", "controller-runtime", "trimtab"
+SOCKET, IN_PROCESS = "unix socket", "in process"
+COMMANDS = {
+    KOPF: [sys.executable, str(PEERS / "with_kopf.py")],
+    RUNTIME: [str(controller_runtime())],
+    OURS: [sys.executable, str(PEERS / "ours.py")],
+}
+
+
+def rows(operators: dict[str, Figures]) -> Iterator[list[str]]:
+    """A figure, what each operator has, and how it compares."""
+    for figure in FIGURES:
+        if not all(figure.key in figures for figures in operators.values()):
+            continue
+        row = [figure.title, *(shown(figures[figure.key], figure.unit) for figures in operators.values())]
+        if OURS in operators:
+            row += [f"{ratio(figure, operators, peer):.2f}x" for peer in operators if peer != OURS]
+            row.append(verdict(figure, operators))
+        yield row
+
+
+def heads(operators: dict[str, Figures]) -> list[str]:
+    compared = [f"to {peer}" for peer in operators if peer != OURS] if OURS in operators else []
+    return ["", *operators, *compared, *(["goal"] if OURS in operators else [])]
+
+
+def ratio(figure: Figure, operators: dict[str, Figures], peer: str) -> float:
+    """How many times better ours is."""
+    ours, theirs = operators[OURS][figure.key], operators[peer][figure.key]
+    return ours / theirs if figure.more_is_better else theirs / ours
+
+
+def verdict(figure: Figure, operators: dict[str, Figures]) -> str:
+    if figure.goal is None or figure.goal.peer not in operators:
+        return ""
+    reached = ratio(figure, operators, figure.goal.peer) >= figure.goal.times
+    return f"{figure.goal.times:g}x {figure.goal.peer}, {'reached' if reached else 'missed'}"
+
+
+def shown(value: float, unit: str) -> str:
+    gap = "" if unit.startswith("/") else " "
+    return f"{value:,.{digits(value)}f}{gap}{unit}"
+
+
+def show(title: str, operators: dict[str, Figures]) -> None:
+    table = Table(*heads(operators), title=title, caption="to …: how many times better Trimtab is")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows(operators):
+        table.add_row(*row)
+    Console(width=150).print(table)
+
+
+def markdown(title: str, operators: dict[str, Figures]) -> str:
+    names = heads(operators)
+    lines = [f"### {title[0].upper()}{title[1:]}", "", f"| {' | '.join(names)} |", "|-|" + "-:|" * (len(names) - 1)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows(operators))])
+
+
+if __name__ == "__main__":
+    main()
