@@ -1,0 +1,183 @@
+"""The certificates of our webhooks: made, shared by all replicas, rotated, and told to the API server.
+
+Flow: `refresh` is one pass. It reads the configurations, then the Secret that all replicas share, does what
+`certificates_rotation.step` says, writes the Secret by compare-and-swap, takes the serving certificate into use, and
+puts the trust bundle into the configurations. `run` does so every `interval`. No replica leads: any may do any step.
+
+Guarantees: at every moment a client that trusts a configuration's caBundle can connect to every replica whose last pass
+was less than a third of a serving certificate's life ago. A new certificate drops no connection.
+
+Assumptions: `client` reads the API server itself, no cache: an old Secret beside a new configuration would undo a
+rotation. It may get, create and patch the Secret, and get and patch the targets.
+
+Caveats: who can read the Secret can pretend to be the webhook. To force a rotation, delete the Secret: then there is no
+overlap, and writes are refused until the next pass.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from typing import Any
+
+import msgspec
+
+from trimtab.client.protocol import Client
+from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import Secret
+from trimtab.model.logs import log
+from trimtab.model.objectmeta import ObjectMeta
+from trimtab.runtime.certificates_publish import Targets, carried, publish, read
+from trimtab.runtime.certificates_rotation import Action, Bundle, Lives, step
+
+INTERVAL = 60.0
+MAX_STEPS = 16  # of one pass: more is a fight, and the next pass goes on
+BUNDLE = "bundle.json"
+
+
+class Certificates:
+    """One replica's view. `context` is for `WebhookServer`; it is usable after the first `refresh`."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        hosts: tuple[str, ...],
+        targets: Targets = Targets(),  # noqa: B008 - frozen
+        clock: Clock | None = None,
+        lives: Lives = Lives(),  # noqa: B008 - frozen
+        interval: float = INTERVAL,
+        client_ca: str = "",
+    ) -> None:
+        """The Secret is `<name>-webhook-certs`. `hosts` are the names by which API servers reach us."""
+        self._client = client
+        self._namespace = namespace
+        self._secret = f"{name}-webhook-certs"
+        self._hosts = hosts
+        self._targets = targets
+        self._clock = clock or SystemClock()
+        self._lives = lives
+        self._interval = interval
+        self._serving = ""
+        self._current: ssl.SSLContext | None = None
+        self._client_ca = client_ca
+        self.context = serving_context(client_ca)
+        self.context.sni_callback = self._choose
+
+    async def run(self) -> None:
+        """Until cancelled. A pass that fails is logged, and tried again after the interval."""
+        while True:
+            try:
+                await self.refresh()
+            except (StatusError, OSError, TimeoutError) as error:
+                log.warning("webhook certificates were not refreshed", secret=self._secret, error=str(error))
+            await self._clock.sleep(self._interval)
+
+    async def refresh(self) -> Bundle:
+        """One pass. Raises what the client raises; then nothing is half done."""
+        for _ in range(MAX_STEPS):
+            documents = await read(self._client, self._targets)
+            secret = await self._load()
+            bundle = None if secret is None else _read(secret)
+            now = self._clock.now()
+            seen = bundle is not None and carried(documents, bundle.trusted)
+            action = step(bundle, now, carried=seen, hosts=self._hosts, lives=self._lives)
+            try:
+                if action is not None:
+                    await self._store(secret, self._performed(action, bundle))
+                    continue
+                assert bundle is not None  # noqa: S101 - else everything is made anew
+                self._use(bundle)
+                if not seen:
+                    await publish(self._client, documents, bundle.trusted)
+            except StatusError as error:
+                if error.code != 409:
+                    raise
+                continue  # another replica was faster; look again
+            return bundle
+        raise TimeoutError(f"the certificates in {self._namespace}/{self._secret} keep changing")
+
+    def _performed(self, action: Action, bundle: Bundle | None) -> Bundle:
+        from trimtab.runtime.certificates_issue import perform
+
+        log.info("webhook certificates change", secret=self._secret, action=action.value)
+        return perform(action, bundle, self._clock.now(), hosts=self._hosts, lives=self._lives)
+
+    async def _load(self) -> Secret | None:
+        try:
+            return await self._client.get(Secret, self._secret, self._namespace)
+        except StatusError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def _store(self, secret: Secret | None, bundle: Bundle) -> None:
+        data = {
+            "tls.crt": bundle.serving.certificate.encode(),
+            "tls.key": bundle.serving.key.encode(),
+            "ca.crt": bundle.trusted,
+            BUNDLE: msgspec.json.encode(bundle),
+        }
+        encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
+        if secret is None:
+            metadata = ObjectMeta(name=self._secret, namespace=self._namespace)
+            await self._client.create(Secret(metadata=metadata, type="kubernetes.io/tls", data=encoded))
+        else:
+            await self._client.patch(secret, secret.replace(data=encoded))
+
+    def _use(self, bundle: Bundle) -> None:
+        if bundle.serving.certificate == self._serving:
+            return
+        fresh = serving_context(self._client_ca)  # OpenSSL asks it, not the first one, whom to trust
+        load_pair(fresh, bundle.serving.certificate, bundle.serving.key)
+        self._current, self._serving = fresh, bundle.serving.certificate
+
+    def _choose(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> int | None:
+        """Called in each handshake, with or without a server name: whoever connects now gets the newest certificate."""
+        if self._current is None:
+            return int(ssl.AlertDescription.ALERT_DESCRIPTION_INTERNAL_ERROR)
+        connection.context = self._current
+        return None
+
+
+def serving_context(client_ca: str = "") -> ssl.SSLContext:
+    """The server's side of TLS. With `client_ca` (PEM) only clients with a certificate of that authority get in."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.set_alpn_protocols(["http/1.1"])
+    if client_ca:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=client_ca)
+    return context
+
+
+def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Python's `ssl` reads keys from files only: from one in memory where there is such, else from a private one that is
+    gone at once."""
+    pem = (certificate + key).encode()
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("webhook-certificate", os.MFD_CLOEXEC), "wb") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        return
+    with tempfile.NamedTemporaryFile() as file:  # mode 0600
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def _read(secret: Secret) -> Bundle | None:
+    """None when it is not ours or is damaged: then everything is made anew."""
+    data = secret.data if isinstance(secret.data, dict) else {}
+    try:
+        return msgspec.json.decode(base64.b64decode(data.get(BUNDLE, ""), validate=True), type=Bundle)
+    except (msgspec.DecodeError, binascii.Error):
+        return None

@@ -1,0 +1,73 @@
+"""The trust bundle, in the documents that API servers read: webhook configurations and CustomResourceDefinitions.
+
+A publisher must not put an old bundle over a newer one, however long it sleeps between two calls. So the order is: `read`
+the documents, then read the bundle, then `publish`, which the API refuses where a document changed since it was read.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from trimtab.client.protocol import Client, Named
+from trimtab.model.errors import StatusError
+from trimtab.model.scheme import Untyped
+
+Document = dict[str, Any]
+
+VALIDATING = Named("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
+MUTATING = Named("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+class Targets(msgspec.Struct, frozen=True, kw_only=True):
+    """What carries our bundle, by name."""
+
+    validating: tuple[str, ...] = ()
+    mutating: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+
+
+async def read(client: Client, targets: Targets) -> list[Untyped]:
+    """The documents that are there. Nobody calls us by one that is not."""
+    wanted = [
+        *((VALIDATING, name) for name in targets.validating),
+        *((MUTATING, name) for name in targets.mutating),
+        *((DEFINITION, name) for name in targets.definitions),
+    ]
+    found = []
+    for kind, name in wanted:
+        try:
+            found.append(await client.get(kind, name))
+        except StatusError as error:
+            if error.code != 404:
+                raise
+    return found
+
+
+def carried(documents: Sequence[Untyped], trusted: bytes) -> bool:
+    """Whether every one of them has this bundle."""
+    wanted = base64.b64encode(trusted).decode()
+    return all(config.get("caBundle") == wanted for document in documents for config in _client_configs(document.raw))
+
+
+async def publish(client: Client, documents: Sequence[Untyped], trusted: bytes) -> None:
+    """Set the one field where it differs. StatusError 409 when a document changed since it was read."""
+    wanted = base64.b64encode(trusted).decode()
+    for document in documents:
+        changed: Document = msgspec.json.decode(msgspec.json.encode(document.raw))
+        for config in _client_configs(changed):
+            config["caBundle"] = wanted
+        if changed != document.raw:
+            await client.patch(document, Untyped(changed))
+
+
+def _client_configs(document: Document) -> Iterator[Document]:
+    for webhook in document.get("webhooks") or ():
+        yield webhook["clientConfig"]
+    conversion = (document.get("spec") or {}).get("conversion") or {}
+    if conversion.get("strategy") == "Webhook":
+        yield conversion["webhook"]["clientConfig"]
