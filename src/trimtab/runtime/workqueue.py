@@ -62,6 +62,8 @@ class State(enum.IntEnum):
 
 
 class Event(enum.IntEnum):
+    """What happens to a key."""
+
     ADD = 0  # now, or its time has come
     DELAY = 1
     GET = 2
@@ -125,6 +127,8 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority)
             return
+        if math.isnan(seconds):
+            raise ValueError(f"{key!r} cannot be due in {seconds} seconds: give a number")
         self._metrics.retries += 1
         item = self._items.get(key)
         if item is None:
@@ -284,8 +288,7 @@ class WorkQueue(Generic[K]):
         while (due := self._delayed.first()) is not None:
             self._timer_due = due
             await self._clock.sleep(due - self._clock.monotonic())
-            # Sums of floats round: a sleep may end a hair before the time that was asked of it.
-            for item in self._delayed.take(max(due, self._clock.monotonic())):
+            for item in self._delayed.take(self._clock.monotonic()):  # none, when it woke a hair too early
                 self._become_due(item)
         self._timer = None
 
