@@ -18,6 +18,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+Systems = Annotated[str, typer.Option(help="Which to run, as a,b; or all, or none.", show_default=True)]
+Operators = Annotated[
+    list[str] | None,
+    typer.Option("--operator", help="A Python file with controllers of your own.", show_default=False),
+]
+LogFormat = Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")]
+BlobsUrl = Annotated[
+    str, typer.Option(help="Where blobs are: a folder, postgresql://… or https://….", show_default=False)
+]
+NatsUrl = Annotated[str, typer.Option(help="Spread work by this NATS server.", show_default=False)]
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.", envvar="TRIMTAB_DATA_DIR")]
 Kubeconfig = Annotated[
     Path | None,
@@ -52,24 +62,123 @@ def up(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 7443,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     tls_host: Annotated[list[str] | None, typer.Option(help="Another name or address for the certificate.")] = None,
-    log_format: Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")] = "auto",
+    systems: Systems = "all",
+    operator: Operators = None,
+    log_format: LogFormat = "auto",
 ) -> None:
-    """Run the server on this machine until Ctrl-C.
+    """Run the server and the controllers on this machine until Ctrl-C.
 
-    Example:  trimtab up --data-dir /var/lib/trimtab --port 7443
+    Example:  trimtab up --data-dir /var/lib/trimtab --operator my_operator.py
     """
     from trimtab.cli.up import run
-    from trimtab.model import logs
 
-    if log_format not in ("auto", "text", "json"):
-        raise typer.BadParameter(f'"{log_format}" is not one of auto, text, json', param_hint="--log-format")
+    _log(log_format)
     if not 0 <= port <= 65535:
         raise typer.BadParameter(f"{port} is not in the range 0 to 65535", param_hint="--port")
     for name in tls_host or ():
         if not all(char.isalnum() or char in ".-:*" for char in name) or not name:
             raise typer.BadParameter(f'"{name}" is neither a host name nor an address', param_hint="--tls-host")
-    logs.as_json = None if log_format == "auto" else log_format == "json"
-    raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ())))
+    operators = tuple(Path(path) for path in operator or ())
+    raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ()), systems, operators, log_format))
+
+
+@app.command()
+def controllers(
+    systems: Systems = "all",
+    operator: Operators = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="Default: as everywhere, and in a pod that of the pod.", show_default=False),
+    ] = None,
+    context: Context = "",
+    data_dir: DataDir = Path(".trimtab"),
+    blobs: BlobsUrl = "",
+    nats: NatsUrl = "",
+    leader_election: Annotated[bool, typer.Option(help="Act only while holding the system's lease.")] = True,
+    impersonate: Annotated[bool, typer.Option(help="Act as each system's own account.")] = True,
+    health_host: Annotated[str, typer.Option(help="The address of health and metrics.")] = "127.0.0.1",
+    health_port: Annotated[int, typer.Option(help="Its port; 0 picks one, -1 serves none.")] = -1,
+    webhook_host: Annotated[str, typer.Option(help="The address of webhooks.")] = "127.0.0.1",
+    webhook_port: Annotated[int, typer.Option(help="Its port; 0 picks one, -1 serves none.")] = -1,
+    socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    log_format: LogFormat = "auto",
+) -> None:
+    """Run only the controllers, against any Kubernetes, until Ctrl-C. `trimtab install` prints what they need there.
+
+    Example:  trimtab controllers --kubeconfig ~/.kube/config --systems discovery,images
+    """
+    from trimtab.cli import controllers as command
+
+    _log(log_format)
+    options = command.Options(
+        systems=systems,
+        operators=tuple(Path(path) for path in operator or ()),
+        kubeconfig=kubeconfig,
+        context=context,
+        data_dir=data_dir,
+        blobs=blobs,
+        nats=nats,
+        elect=leader_election,
+        impersonate=impersonate,
+        health_host=health_host,
+        health_port=None if health_port < 0 else health_port,
+        webhook_host=webhook_host,
+        webhook_port=None if webhook_port < 0 else webhook_port,
+        socket=socket,
+    )
+    raise typer.Exit(command.controllers(options))
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="A Python file with controllers, and perhaps kinds.")],
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    crds: Annotated[bool, typer.Option(help="Define the kinds of the file on the server first.")] = True,
+    data_dir: DataDir = Path(".trimtab"),
+    health_port: Annotated[int, typer.Option(help="Of health and metrics; 0 picks one, -1 serves none.")] = -1,
+    log_format: LogFormat = "auto",
+) -> None:
+    """Run an operator of your own, as yourself, until Ctrl-C.
+
+    Example:  trimtab run my_operator.py
+    """
+    from trimtab.cli import controllers as command
+
+    _log(log_format)
+    options = command.Options(
+        systems="none",
+        operators=(file,),
+        kubeconfig=kubeconfig,
+        context=context,
+        data_dir=data_dir,
+        elect=False,
+        impersonate=False,
+        define=crds,
+        health_port=None if health_port < 0 else health_port,
+    )
+    raise typer.Exit(command.controllers(options))
+
+
+@app.command()
+def install(
+    systems: Systems = "all",
+    operator: Operators = None,
+    image: Annotated[str, typer.Option(help="The image of the controllers.", show_default=False)] = "",
+    replicas: Annotated[int, typer.Option(help="Of each system; one leads, the others stand by.")] = 2,
+    blobs: BlobsUrl = "",
+    nats: NatsUrl = "",
+) -> None:
+    """Print all that a cluster needs: kinds, accounts and rights, controllers, webhooks.
+
+    Example:  trimtab install --image registry.example.com/trimtab:0.1.0 | kubectl apply --server-side -f -
+    """
+    from trimtab.cli import install as command
+
+    chosen = {"image": image} if image else {}
+    operators = tuple(Path(path) for path in operator or ())
+    options = command.Options(systems=systems, operators=operators, replicas=replicas, blobs=blobs, nats=nats, **chosen)
+    raise typer.Exit(command.install(options))
 
 
 @app.command()
@@ -281,6 +390,14 @@ def _access(kubeconfig: Path | None, context: str, namespace: str) -> Access:
     from trimtab.cli.access import Access
 
     return Access(kubeconfig, context, namespace)
+
+
+def _log(form: str) -> None:
+    from trimtab.model import logs
+
+    if form not in ("auto", "text", "json"):
+        raise typer.BadParameter(f'"{form}" is not one of auto, text, json', param_hint="--log-format")
+    logs.as_json = None if form == "auto" else form == "json"
 
 
 def _seconds(text: str, option: str) -> float:

@@ -1,4 +1,4 @@
-"""`trimtab up`: the server, until Ctrl-C."""
+"""`trimtab up`: the server, until Ctrl-C; and beside it, when there are systems, their controllers in a second process."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import asyncio
 import ctypes
 import errno
 import gc
+import random
 import signal
 import socket
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+from trimtab.cli.systems import NoSystem
+from trimtab.model.admission import Admission
+from trimtab.model.clock import SystemClock
+from trimtab.model.scheme import Scheme
 from trimtab.server.auth.files import UnsafeFileError
 from trimtab.server.serve import Settings, serve
 from trimtab.store.contract import Unusable
 
 
-def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> int:
+def run(
+    data_dir: Path,
+    host: str,
+    port: int,
+    hosts: tuple[str, ...] = (),
+    systems: str = "none",
+    operators: tuple[Path, ...] = (),
+    log_format: str = "auto",
+) -> int:
     """Serve until SIGINT or SIGTERM. Returns the exit code."""
     import uvloop
 
@@ -25,7 +39,10 @@ def run(data_dir: Path, host: str, port: int, hosts: tuple[str, ...] = ()) -> in
     _return_large_blocks()
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
     try:
-        return uvloop.run(_serve(settings))
+        beside = _controllers(data_dir, systems, operators, log_format)
+        return uvloop.run(_serve(settings, beside))
+    except NoSystem as error:
+        return _refused(str(error))
     except Unusable as error:
         return _refused(str(error))
     except UnsafeFileError as error:
@@ -56,13 +73,55 @@ def _refused(why: str) -> int:
 _ADDRESS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
-async def _serve(settings: Settings) -> int:
+class Beside(NamedTuple):
+    """The second process, and what the server itself must know of its systems."""
+
+    command: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    scheme: Scheme | None = None
+
+
+def _controllers(data_dir: Path, chosen: str, operators: tuple[Path, ...], log_format: str) -> Beside:
+    """Nothing is imported for systems that are not there."""
+    from trimtab.cli.systems import installed, load, scheme_of
+
+    if not operators and (chosen == "none" or (chosen == "all" and not installed())):
+        return Beside()
+    systems = load(chosen, operators)
+    if not systems:
+        return Beside()
+    command = [sys.executable, "-m", "trimtab", "controllers", "--socket", str(data_dir / "trimtab.sock")]
+    command += ["--data-dir", str(data_dir), "--log-format", log_format, "--no-leader-election", "--systems", chosen]
+    for path in operators:
+        command += ["--operator", str(path)]
+    names = tuple(system.name for system in systems)
+    return Beside(tuple(command), names, tuple(a for s in systems for a in s.admissions), scheme_of(systems))
+
+
+async def _serve(settings: Settings, beside: Beside) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with serve(settings) as running:
+    async with serve(settings, admission=beside.admissions, scheme=beside.scheme) as running:
         print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
+        supervised = asyncio.create_task(_supervise(beside)) if beside.command else None
         await stop.wait()
         print("stopping", file=sys.stderr, flush=True)
+        if supervised is not None:
+            supervised.cancel()
+            await asyncio.gather(supervised, return_exceptions=True)
     return 0
+
+
+async def _supervise(beside: Beside) -> None:
+    from trimtab.cli.supervisor import Supervisor
+
+    supervisor = Supervisor(
+        beside.command,
+        name="controllers",
+        clock=SystemClock(),
+        chance=random.Random(),  # noqa: S311 - jitter
+    )
+    await supervisor.run()

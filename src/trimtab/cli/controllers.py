@@ -1,0 +1,186 @@
+"""`trimtab controllers`: the systems' controllers in a process of their own, against any Kubernetes.
+
+Beside the embedded server (`--socket`) it is the same process with the same code: only there it also brings what
+`trimtab install` prints for a cluster, as the server's owner, before it becomes the systems' accounts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from trimtab.cli.access import Access, configured
+from trimtab.cli.codes import Problem
+from trimtab.cli.systems import NoSystem, load, scheme_of
+from trimtab.client.api import ApiClient
+from trimtab.client.config import SERVICE_ACCOUNT, Config, ConfigError, unix
+from trimtab.client.connect import connect
+from trimtab.model.clock import SystemClock
+from trimtab.model.logs import log
+from trimtab.runtime.election import Election
+from trimtab.runtime.health import HealthServer
+from trimtab.runtime.manager import Manager
+from trimtab.runtime.metrics import Metrics
+from trimtab.runtime.prepare import prepare
+from trimtab.runtime.queue import LocalQueue, Queue
+from trimtab.runtime.rights import account, lease_of
+from trimtab.runtime.system import NAMESPACE, Context, System
+from trimtab.runtime.workers import Workers
+from trimtab.storage.blobs import Blobs
+from trimtab.storage.connect import BlobsConfigError
+from trimtab.storage.connect import blobs as connect_blobs
+from trimtab.storage.scratch import Scratch
+
+SCRATCH = 20 * 1024**3  # bytes
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    systems: str = "all"
+    operators: tuple[Path, ...] = ()
+    kubeconfig: Path | None = None
+    context: str = ""
+    socket: Path | None = None
+    """Of the embedded server that started us: we are its owner, and end when our standard input does."""
+    data_dir: Path = Path(".trimtab")
+    blobs: str = ""
+    nats: str = ""
+    elect: bool = True
+    impersonate: bool = True
+    define: bool = False
+    """Define the operators' kinds first."""
+    health_host: str = "127.0.0.1"
+    health_port: int | None = None
+    webhook_host: str = "127.0.0.1"
+    webhook_port: int | None = None
+
+
+def controllers(options: Options) -> int:
+    """Run until SIGINT or SIGTERM. Returns the exit code."""
+    import uvloop
+
+    try:
+        systems = load(options.systems, options.operators)
+        if not systems:
+            raise NoSystem("there is nothing to run: no system is installed, and no --operator was given")
+        config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
+        return uvloop.run(_run(options, systems, config))
+    except (NoSystem, Problem, ConfigError, BlobsConfigError) as error:
+        print(f"trimtab: {error}", file=sys.stderr)
+        return 1
+
+
+async def _run(options: Options, systems: Sequence[System], config: Config) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    parent = await _stop_with_input(stop) if options.socket else None
+    scheme = scheme_of(systems)
+    metrics = Metrics()
+    async with contextlib.AsyncExitStack() as stack:
+        if options.socket or options.define:
+            owner = connect(config=config, scheme=scheme)
+            stack.push_async_callback(owner.close)
+            await prepare(owner, systems, rights=options.socket is not None)
+        managers = []
+        async with _means(options, systems) as means:
+            for system in systems:
+                client = connect(config=_identity(config, system, options), scheme=scheme)
+                stack.push_async_callback(client.close)
+                managers.append(_manager(system, client, metrics, means, options))
+            if options.health_port is not None:
+                ready = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
+                health = HealthServer(options.health_host, options.health_port, checks={}, ready=ready, metrics=metrics)
+                await stack.enter_async_context(health)
+            log.info("controllers start", systems=[system.name for system in systems], server=config.server)
+            async with asyncio.TaskGroup() as tasks:
+                for manager in managers:
+                    tasks.create_task(manager.run(stop))
+    if parent is not None:
+        parent.cancel()
+    return 0
+
+
+def _identity(config: Config, system: System, options: Options) -> Config:
+    """As the system's account: a pod already is, everyone else says so."""
+    if not options.impersonate or config.source == str(SERVICE_ACCOUNT):
+        return config
+    return msgspec.structs.replace(config, headers=(*config.headers, ("Impersonate-User", account(system))))
+
+
+def _manager(system: System, client: ApiClient, metrics: Metrics, means: _Means, options: Options) -> Manager:
+    clock = SystemClock()
+    election = None
+    if options.elect:
+        election = Election(
+            client,
+            clock,
+            name=lease_of(system),
+            namespace=NAMESPACE,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            status=lambda leading: metrics.leader(lease_of(system), leading),
+        )
+    manager = Manager(client, name=system.name, clock=clock, election=election, metrics=metrics)
+    context = Context(
+        client=client,
+        clock=clock,
+        blobs=means.blobs,
+        scratch=means.scratch,
+        queue=means.queue,
+        workers=means.workers,
+    )
+    for controller in system.made(context):
+        manager.add(controller)
+    return manager
+
+
+class _Means(msgspec.Struct, frozen=True):
+    """What all systems of this process share."""
+
+    blobs: Blobs | None
+    scratch: Scratch
+    queue: Queue
+    workers: Workers
+
+
+@contextlib.asynccontextmanager
+async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_Means]:
+    clock = SystemClock()
+    url = options.blobs or (str(options.data_dir / "blobs") if options.socket else "")
+    for system in systems:
+        if system.needs_blobs and not url:
+            raise NoSystem(f'the system "{system.name}" needs a place for blobs: --blobs postgresql://… or https://…')
+    async with contextlib.AsyncExitStack() as stack:
+        blobs = connect_blobs(url) if url else None
+        if blobs is not None:
+            stack.push_async_callback(blobs.close)
+            await blobs.ready()
+        queue: Queue
+        if options.nats:
+            from trimtab.runtime.queue_nats import NatsQueue
+
+            queue = await stack.enter_async_context(NatsQueue(options.nats))
+        else:
+            queue = LocalQueue(clock)
+        workers = await stack.enter_async_context(Workers())
+        yield _Means(blobs, Scratch(options.data_dir / "scratch", SCRATCH), queue, workers)
+
+
+async def _stop_with_input(stop: asyncio.Event) -> asyncio.Task[None]:
+    """Whoever started us has gone when our standard input ends."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def wait() -> None:
+        await reader.read()
+        stop.set()
+
+    return asyncio.create_task(wait())

@@ -1,0 +1,155 @@
+"""`trimtab install`: all that a cluster needs, for `kubectl apply --server-side -f -`.
+
+For each system: its kinds, its account with the least rights, two replicas of its controllers of which one leads, a
+Service for its webhooks and metrics, and a budget that keeps one of them up while nodes are drained.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trimtab import __version__
+from trimtab.cli.codes import NOT_FOUND, OK, complain
+from trimtab.cli.systems import NoSystem, load, scheme_of
+from trimtab.model.scheme import Scheme
+from trimtab.model.yaml import dump
+from trimtab.runtime.prepare import documents
+from trimtab.runtime.system import NAMESPACE, System
+
+Document = dict[str, Any]
+
+HEALTH, WEBHOOKS = 8081, 9443
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    systems: str = "all"
+    operators: tuple[Path, ...] = ()
+    image: str = f"trimtab:{__version__}"
+    replicas: int = 2
+    blobs: str = ""
+    nats: str = ""
+
+
+def install(options: Options) -> int:
+    try:
+        systems = load(options.systems, options.operators)
+    except NoSystem as error:
+        complain(str(error))
+        return NOT_FOUND
+    if not systems:
+        complain("there is nothing to install: no system is installed, and no --operator was given")
+        return NOT_FOUND
+    sys.stdout.write("---\n".join(dump(document) for document in manifest(systems, scheme_of(systems), options)))
+    return OK
+
+
+def manifest(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
+    """Everything, in the order in which it can be applied."""
+    made = documents(systems, scheme)
+    for system in systems:
+        made += [_service(system), _budget(system), _deployment(system, options)]
+        if system.admissions:
+            made += _webhooks(system, scheme)
+    return made
+
+
+def _metadata(system: System, name: str) -> Document:
+    return {"name": name, "namespace": NAMESPACE, "labels": {**_labels(system), "app.kubernetes.io/part-of": "trimtab"}}
+
+
+def _labels(system: System) -> dict[str, str]:
+    return {"app.kubernetes.io/name": system.name, "app.kubernetes.io/component": "controllers"}
+
+
+def _service(system: System) -> Document:
+    ports = [{"name": "health", "port": HEALTH, "targetPort": "health"}]
+    if system.admissions:
+        ports.append({"name": "webhooks", "port": 443, "targetPort": "webhooks"})
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(system, system.name),
+        "spec": {"selector": _labels(system), "ports": ports},
+    }
+
+
+def _budget(system: System) -> Document:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(system, system.name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _labels(system)}},
+    }
+
+
+def _deployment(system: System, options: Options) -> Document:
+    arguments = ["controllers", "--data-dir", "/var/lib/trimtab", "--health-host", "0.0.0.0"]  # noqa: S104 - in a pod
+    arguments += ["--health-port", str(HEALTH)]
+    if system.source:
+        arguments += ["--systems", "none", "--operator", system.source]
+    else:
+        arguments += ["--systems", system.name]
+    if system.admissions:
+        arguments += ["--webhook-host", "0.0.0.0", "--webhook-port", str(WEBHOOKS)]  # noqa: S104
+    for flag, value in (("--blobs", options.blobs), ("--nats", options.nats)):
+        arguments += [flag, value] if value else []
+    ports = [{"name": "health", "containerPort": HEALTH}]
+    ports += [{"name": "webhooks", "containerPort": WEBHOOKS}] if system.admissions else []
+    container = {
+        "name": "controllers",
+        "image": options.image,
+        "command": ["trimtab"],
+        "args": arguments,
+        "ports": ports,
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "scratch", "mountPath": "/var/lib/trimtab"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }
+    pod = {
+        "serviceAccountName": system.name,
+        "terminationGracePeriodSeconds": 45,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "fsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": _labels(system)},
+            }
+        ],
+        "containers": [container],
+        "volumes": [{"name": "scratch", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(system, system.name),
+        "spec": {
+            "replicas": options.replicas,
+            "selector": {"matchLabels": _labels(system)},
+            "template": {"metadata": {"labels": _labels(system)}, "spec": pod},
+        },
+    }
+
+
+def _webhooks(system: System, scheme: Scheme) -> list[Document]:
+    from trimtab.runtime.webhooks_manifest import Service, configurations
+
+    at = Service(namespace=NAMESPACE, name=system.name)
+    return configurations(system.admissions, name=f"trimtab-{system.name}", at=at, scheme=scheme)

@@ -1,0 +1,121 @@
+"""The systems that are there: installed ones, in `trimtab.systems.<name>.system`, and operators in files of a user's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from trimtab.model import kubernetes
+from trimtab.model.resource import Definition, Resource
+from trimtab.model.scheme import Scheme
+
+if TYPE_CHECKING:
+    from trimtab.runtime.system import System
+
+
+class NoSystem(Exception):  # noqa: N818 - it reads as what happened
+    """A system that cannot be had, in one line for people."""
+
+
+def installed() -> tuple[str, ...]:
+    """The names of the systems in this installation, imported or not."""
+    if importlib.util.find_spec("trimtab.systems") is None:
+        return ()
+    package = importlib.import_module("trimtab.systems")
+    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return tuple(name for name in sorted(found) if importlib.util.find_spec(f"trimtab.systems.{name}.system"))
+
+
+def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
+    """The systems of a comma-separated list, "all" or "none", and those in files."""
+    names = {"all": installed(), "none": ()}.get(chosen) if chosen in ("all", "none") else _split(chosen)
+    systems = [_installed(name, required=chosen != "all") for name in names or ()]
+    return (*(s for s in systems if s is not None), *(operator(path) for path in operators))
+
+
+def _split(chosen: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in chosen.split(",") if name.strip()))
+    known = installed()
+    for name in names:
+        if name not in known:
+            raise NoSystem(f'there is no system "{name}"; there are: {", ".join(known) or "none"}')
+    return names
+
+
+def _installed(name: str, *, required: bool) -> System | None:
+    try:
+        system: System = importlib.import_module(f"trimtab.systems.{name}.system").SYSTEM
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("trimtab"):
+            raise
+        if required:
+            raise NoSystem(f'the system "{name}" needs {error.name}: pip install "trimtab[{name}]"') from None
+        return None  # its extra is not installed
+    return system
+
+
+def operator(path: Path) -> System:
+    """The system in a file: its `SYSTEM`, or all kinds and controllers that the file defines."""
+    from trimtab.runtime.controller import Controller
+    from trimtab.runtime.system import System
+
+    module = _imported(path)
+    given = getattr(module, "SYSTEM", None)
+    if given is not None:
+        if not isinstance(given, System):
+            raise NoSystem(f"{path}: SYSTEM is no trimtab.runtime.System")
+        return given
+    own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
+    controllers = tuple(cls for cls in own if issubclass(cls, Controller) and "reconcile" in vars(cls))
+    if not controllers:
+        raise NoSystem(f"{path}: it defines no controller; subclass trimtab.runtime.Controller")
+    for cls in controllers:
+        if not hasattr(cls, "kind"):
+            raise NoSystem(f"{path}: {cls.__name__} names no kind; write Controller[YourKind]")
+    name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:50] or "operator"
+    kinds = tuple(cls for cls in own if issubclass(cls, Resource) and is_kind(cls))
+    return System(name=name, kinds=kinds, reconciles=controllers, source=str(path))
+
+
+def scheme_of(systems: Sequence[System]) -> Scheme:
+    """Kubernetes' own kinds, and those of the systems."""
+    made = kubernetes.register(Scheme())
+    for system in systems:
+        for kind in system.kinds:
+            made.register(kind)
+    return made
+
+
+def is_kind(cls: type[Resource]) -> bool:
+    return isinstance(cls.__dict__.get("__definition__"), Definition)
+
+
+def _imported(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise NoSystem(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.stem), path)
+    if spec is None or spec.loader is None:
+        raise NoSystem(f"{path}: it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its classes look themselves up here
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise NoSystem(f"{path}{_line_of(error, path)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line_of(error: Exception, path: Path) -> str:
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    return f":{frames[-1].lineno}" if frames else ""

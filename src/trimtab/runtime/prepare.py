@@ -1,0 +1,52 @@
+"""Bring what systems need to a server: the namespace, their kinds, their accounts and rights. Again and again is fine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Query
+from trimtab.model.crd import crds
+from trimtab.model.errors import StatusError
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Scheme, Untyped
+from trimtab.runtime.apply import apply
+from trimtab.runtime.rights import grants
+from trimtab.runtime.system import NAMESPACE, System
+
+MANAGER = "trimtab-install"
+PATIENCE = 60.0
+
+
+def documents(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
+    """In the order in which they can be applied."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    own = Scheme(scheme.suffix)
+    for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):
+        own.register(kind)
+    return [namespace, *crds(own), *(grant for system in systems for grant in grants(system, scheme))]
+
+
+async def prepare(client: ApiClient, systems: Sequence[System], *, rights: bool = True) -> None:
+    """Apply it all, or without `rights` the kinds only, and wait until those are served."""
+    for document in documents(systems, client.scheme):
+        if not rights and document["kind"] != "CustomResourceDefinition":
+            continue
+        await apply(client, Untyped(document), manager=MANAGER, force=True)
+    async with asyncio.timeout(PATIENCE):
+        for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):
+            await _served(client, kind)
+
+
+async def _served(client: ApiClient, kind: type[Resource]) -> None:
+    while True:
+        try:
+            await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
+        except StatusError as error:
+            if error.code not in (404, 429, 503):
+                raise
+        else:
+            return
+        await asyncio.sleep(0.05)  # the server says by no watch when it serves a new kind

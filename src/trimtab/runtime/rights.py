@@ -1,0 +1,125 @@
+"""What a system may do, as RBAC: derived from what its controllers declare, so that nobody grants more by habit.
+
+A controller reads its own kind, patches it (finalizers) and its status; makes and removes what it owns; reads what it
+watches; records events. In the system's own namespace it holds its lease. Anything else is a `Rule` of the system. The
+embedded server grants exactly the documents that `trimtab install` prints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.client.protocol import AnyKind
+from trimtab.model.kind import Kind
+from trimtab.model.scheme import Scheme
+from trimtab.runtime.system import NAMESPACE, Rule, System
+
+Document = dict[str, Any]
+
+READ = ("get", "list", "watch")
+KEEP = (*READ, "create", "patch", "update", "delete")
+
+
+def account(system: System) -> str:
+    """Who a system is."""
+    return f"system:serviceaccount:{NAMESPACE}:{system.name}"
+
+
+def grants(system: System, scheme: Scheme) -> list[Document]:
+    """The account, its roles and their bindings."""
+    labels = {"app.kubernetes.io/part-of": "trimtab", "app.kubernetes.io/name": system.name}
+    name = f"trimtab:{system.name}"
+    subject = {"kind": "ServiceAccount", "name": system.name, "namespace": NAMESPACE}
+
+    def made(kind: str, version: str, name: str, namespace: str = "", **body: Any) -> Document:
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels}
+        return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
+
+    def bound(kind: str, role: str, namespace: str = "") -> Document:
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name}
+        return made(kind, RBAC, name, namespace, roleRef=reference, subjects=[subject])
+
+    return [
+        made("ServiceAccount", "v1", system.name, NAMESPACE),
+        made("ClusterRole", RBAC, name, rules=everywhere(system, scheme)),
+        bound("ClusterRoleBinding", "ClusterRole"),
+        made("Role", RBAC, name, NAMESPACE, rules=at_home(system, scheme)),
+        bound("RoleBinding", "Role", NAMESPACE),
+    ]
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+def everywhere(system: System, scheme: Scheme) -> list[Document]:
+    """The rules of the ClusterRole."""
+    rights: dict[tuple[str, str], dict[str, None]] = {}
+
+    def grant(kind: AnyKind, verbs: tuple[str, ...], *parts: str) -> None:
+        record = _record(kind, scheme, system)
+        if record is not None:
+            for part in parts:
+                rights.setdefault((record.group, record.plural + part), {}).update(dict.fromkeys(verbs))
+
+    for cls in system.reconciles:
+        grant(cls.kind, (*READ, "patch"), "")
+        grant(cls.kind, ("patch",), "/status")
+        grant(cls.kind, ("update",), "/finalizers")  # to own what blocks the owner's deletion
+        for kind in cls.owns:
+            grant(kind, KEEP, "")
+        for watch in cls.watches:
+            grant(watch.kind, READ, "")
+    rights[("events.k8s.io", "events")] = dict.fromkeys(("create", "patch"))
+    return [*_merged(rights), *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme))]
+
+
+def at_home(system: System, scheme: Scheme) -> list[Document]:
+    """The rules of the Role in the system's own namespace: its lease by name, and what it says itself."""
+    group = ["coordination.k8s.io"]
+    lease = [
+        {"apiGroups": group, "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": group, "resources": ["leases"], "resourceNames": [lease_of(system)], "verbs": ["get", "patch"]},
+    ]
+    if system.admissions:
+        lease.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]})
+        certs = [f"{system.name}-webhook-certs"]
+        lease.append(
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": certs, "verbs": [*READ, "patch", "update"]}
+        )
+    return [*lease, *(rule for r in system.rules if r.own_namespace for rule in _written(r, scheme))]
+
+
+def lease_of(system: System) -> str:
+    return f"trimtab-{system.name}"
+
+
+def _record(kind: AnyKind, scheme: Scheme, system: System) -> Kind | None:
+    if isinstance(kind, type):
+        return scheme.kind_of(kind)
+    found = kind if isinstance(kind, Kind) else scheme.kind(kind.api_version, kind.kind)
+    if found is None and not system.rules:
+        raise ValueError(f"{system.name}: what may it do with {kind}? A kind without a class needs a Rule in `rules`")
+    return found
+
+
+def _merged(rights: dict[tuple[str, str], dict[str, None]]) -> list[Document]:
+    """One rule for all resources of a group that have the same verbs."""
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), verbs in rights.items():
+        groups.setdefault((group, tuple(verbs)), []).append(resource)
+    return [{"apiGroups": [g], "resources": sorted(names), "verbs": list(v)} for (g, v), names in groups.items()]
+
+
+def _written(rule: Rule, scheme: Scheme) -> list[Document]:
+    documents = []
+    for kind in rule.kinds:
+        if isinstance(kind, str):
+            resource, _, part = kind.partition("/")
+            plural, _, group = resource.partition(".")
+        else:
+            record, part = scheme.kind_of(kind), ""
+            plural, group = record.plural, record.group
+        resource = f"{plural}/{part}" if part else plural
+        names = {"resourceNames": list(rule.names)} if rule.names else {}
+        documents.append({"apiGroups": [group], "resources": [resource], **names, "verbs": list(rule.verbs)})
+    return documents

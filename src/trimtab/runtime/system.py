@@ -1,0 +1,82 @@
+"""A system: kinds, the controllers that serve them, what they may do, and what they need. All that a home must know.
+
+The same record runs embedded and on a cluster, and `trimtab install` prints what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import AnyKind
+from trimtab.model.admission import Admission
+from trimtab.model.clock import Clock
+from trimtab.model.resource import Resource
+from trimtab.runtime.controller import Controller
+
+if TYPE_CHECKING:
+    from trimtab.runtime.queue import Queue
+    from trimtab.runtime.workers import Workers
+    from trimtab.storage.blobs import Blobs
+    from trimtab.storage.scratch import Scratch
+
+NAMESPACE = "trimtab-system"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A right beyond what the controllers' declarations say. `kinds` are classes, or resources as RBAC writes them:
+    `"deployments.apps/scale"`. With `own_namespace` it holds only where the system itself lives."""
+
+    kinds: tuple[type[Resource] | str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    own_namespace: bool = False
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What a home gives to a system's controllers."""
+
+    client: ApiClient
+    clock: Clock
+    blobs: Blobs | None
+    scratch: Scratch
+    queue: Queue
+    workers: Workers
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    """One system. `controllers` makes them for a home; `reconciles` are their classes, known without making any."""
+
+    name: str
+    kinds: tuple[type[Resource], ...] = ()
+    reconciles: tuple[type[Controller[Any]], ...] = ()
+    controllers: Callable[[Context], Iterable[Controller[Any]]] | None = None
+    rules: tuple[Rule, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    needs_blobs: bool = False
+    source: str = ""
+    """The file of an operator of a user's own; "" for what is installed."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", self.name):
+            raise ValueError(
+                f'"{self.name}" is no name of a system: lower case letters, digits and dashes, as a DNS label'
+            )
+
+    def made(self, context: Context) -> tuple[Controller[Any], ...]:
+        """Its controllers. Without a function of its own, each class is made without arguments."""
+        if self.controllers is not None:
+            return tuple(self.controllers(context))
+        return tuple(cls() for cls in self.reconciles)
+
+    @property
+    def followed(self) -> tuple[AnyKind, ...]:
+        """Every kind that its controllers watch."""
+        found: dict[AnyKind, None] = {}
+        for cls in self.reconciles:
+            found |= dict.fromkeys((cls.kind, *cls.owns, *(watch.kind for watch in cls.watches)))
+        return tuple(found)
