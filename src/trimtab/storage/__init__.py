@@ -1,1 +1,4 @@
-"""What does not fit in a resource: blobs, content-addressed and named by digest in a resource, and scratch, which can be rebuilt."""
+"""What does not fit in a resource.
+
+Blobs are content-addressed and named by digest in a resource; scratch is what can be rebuilt.
+"""
