@@ -1,0 +1,59 @@
+"""Whom an outbound client trusts, and the certificate that it shows."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+
+import msgspec
+
+from trimtab.runtime.redacted import Redacted
+
+
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
+    """All in PEM. `ca` is trusted besides the system's authorities. `insecure` trusts anybody: it must be asked for."""
+
+    ca: bytes = b""
+    certificate: bytes = b""
+    key: Redacted | None = None
+    insecure: bool = False
+
+
+class TlsError(ValueError):
+    """What was given cannot be used. The text holds no part of it."""
+
+
+def context(tls: Tls, *, with_identity: bool = True) -> ssl.SSLContext:
+    """Reads the system's authorities: takes some milliseconds."""
+    made = ssl.create_default_context()
+    if tls.ca:
+        try:
+            made.load_verify_locations(cadata=tls.ca.decode("ascii", "replace"))
+        except ssl.SSLError:
+            raise TlsError("the certificate authority is no certificate in PEM") from None
+    if tls.insecure:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    if with_identity and tls.certificate:
+        _load(made, tls)
+    return made
+
+
+def _load(made: ssl.SSLContext, tls: Tls) -> None:
+    """The library reads certificates from files only: a private one, gone at once."""
+    key = tls.key.reveal_bytes() if tls.key is not None else b""
+    descriptor, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(tls.certificate + b"\n" + key)
+        made.load_cert_chain(path, password=_no_password)
+    except ssl.SSLError as error:
+        raise TlsError(f"the client certificate or its key cannot be used: {error.reason}") from None
+    finally:
+        os.unlink(path)
+
+
+def _no_password() -> bytes:
+    """Without this the library would ask at the terminal."""
+    return b""
