@@ -1,0 +1,130 @@
+"""Admission functions and conversions, served to an API server over HTTPS.
+
+Flow: POST /validate/<name>, /mutate/<name> (AdmissionReview v1) and /convert (ConversionReview v1). What a system
+declares is all there is; `webhooks_manifest.configurations` makes the documents that point an API server here.
+
+Guarantees: a body is at most 3 MiB, is read within 10 s, and at most 64 are worked on at once. What is no review is a
+400. A function that fails is a 500 that says which one and no more, so the API server refuses the write
+(failurePolicy Fail). `stop` lets requests under way finish.
+
+Caveats: who may connect is for the network and the TLS context to say (`certificates.serving_context` can ask for a
+client's certificate): the functions answer anyone who reaches them, by what any caller claims.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trimtab.model.admission import Admission, AdmissionFailed, Reader, ask
+from trimtab.model.kind import Kind
+from trimtab.model.logs import log
+from trimtab.model.scheme import Scheme
+from trimtab.runtime.webhooks_convert import Conversion, conversions_of, converted
+from trimtab.runtime.webhooks_manifest import path_of
+from trimtab.runtime.webhooks_review import Asked, BadReview, answer, read_review, request_of
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+MAX_BODY = 3 * 1024 * 1024
+MAX_AT_ONCE = 64
+READ_TIMEOUT = 10.0
+SHUTDOWN_TIMEOUT = 10.0
+
+
+class WebhookServer:
+    """Listens from `start` to `stop`. `tls` may change its certificate under way."""
+
+    def __init__(
+        self,
+        functions: Sequence[Admission],
+        *,
+        tls: ssl.SSLContext,
+        reader: Reader,
+        scheme: Scheme | None = None,
+        conversions: Sequence[Conversion] = (),
+        host: str = "127.0.0.1",
+        port: int = 9443,
+    ) -> None:
+        self._scheme = scheme or Scheme()
+        self._reader = reader
+        self._functions = {path_of(function): function for function in functions}
+        if len(self._functions) != len(functions):
+            raise ValueError("two admission functions have the same name")
+        self._conversions = conversions_of(conversions, self._scheme)
+        self._tls = tls
+        self._host = host
+        self._port = port
+        self._working = asyncio.Semaphore(MAX_AT_ONCE)
+        self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
+
+    async def start(self) -> int:
+        """Listen; returns the port, which the system chooses when it was 0."""
+        from aiohttp import web
+
+        application = web.Application(client_max_size=MAX_BODY)
+        application.router.add_post("/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            application, access_log=None, auto_decompress=False, shutdown_timeout=SHUTDOWN_TIMEOUT
+        )
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        serve = self._runner.server
+        assert serve is not None  # noqa: S101 - setup made it
+        self._listener = await loop.create_server(
+            serve, self._host, self._port, ssl=self._tls, ssl_handshake_timeout=READ_TIMEOUT
+        )
+        self._port = self._listener.sockets[0].getsockname()[1]
+        return self._port
+
+    async def stop(self) -> None:
+        """Take no more connections, finish what is under way."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._runner is None or self._runner.server is None:
+            return
+        opened = [connection.transport for connection in self._runner.server.connections]
+        await self._runner.cleanup()
+        self._runner = None
+        for transport in opened:  # API servers keep idle connections, and may not answer our goodbye
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)  # the loop lets go of their sockets in its next round
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        function = self._functions.get(request.path)
+        if function is None and not (request.path == "/convert" and self._conversions):
+            raise web.HTTPNotFound
+        async with self._working:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    body = await request.read()  # 413 when it is too large
+            except TimeoutError:
+                raise web.HTTPRequestTimeout from None
+            try:
+                answered = converted(self._conversions, body) if function is None else await self._judge(function, body)
+            except BadReview as error:
+                raise web.HTTPBadRequest(text=f"{error}\n") from None
+            except AdmissionFailed as error:
+                log.error("an admission function failed", function=request.path, exc_info=error)
+                raise web.HTTPInternalServerError(text=f"{error}\n") from None
+        return web.Response(body=answered, content_type="application/json")
+
+    async def _judge(self, function: Admission, body: bytes) -> bytes:
+        asked = read_review(body)
+        request = request_of(asked, self._kind(function, asked))
+        return answer(asked, await ask(function, request, self._reader, self._scheme))
+
+    def _kind(self, function: Admission, asked: Asked) -> Kind:
+        resource = asked.resource
+        for kind in function.matched(self._scheme):
+            if (kind.group, kind.version, kind.plural) == (resource.group, resource.version, resource.resource):
+                return kind
+        raise BadReview(f"{function.name} does not judge {resource.resource} of {resource.group}/{resource.version}")

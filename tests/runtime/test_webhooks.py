@@ -1,0 +1,370 @@
+"""Admission functions as webhooks: what a configuration and a review look like, and what real API servers make of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Named, Ref
+from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
+from trimtab.model.crd import crd
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import ConfigMap, Deployment
+from trimtab.model.scheme import Scheme, Untyped
+from trimtab.runtime.certificates import Certificates
+from trimtab.runtime.certificates_publish import Targets
+from trimtab.runtime.webhooks import MAX_BODY, WebhookServer
+from trimtab.runtime.webhooks_manifest import Service, configurations
+from trimtab.runtime.webhooks_patch import json_patch
+from trimtab.runtime.webhooks_reader import ClientReader
+from trimtab.server.patch import json_patch as rfc6902
+
+DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+NAME = "trimtab-gadgets"
+
+Ask = Callable[..., Any]
+
+
+class Nothing:
+    """A reader of an empty world."""
+
+    async def find(self, kind: Any, name: str, namespace: str = "") -> None:
+        return None
+
+    async def list(self, kind: Any, namespace: str = "", labels: str = "") -> list[Any]:
+        return []
+
+
+async def broken(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+    raise ValueError("password: hunter2")
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    client: ApiClient, namespace: str, functions: tuple[Admission, ...], reader: Reader, **more: Any
+) -> AsyncIterator[tuple[str, Certificates]]:
+    """A webhook server on loopback with certificates of its own; its URL."""
+    targets = Targets(validating=(NAME,), mutating=(NAME,))
+    certificates = Certificates(client, namespace=namespace, name="hooks", hosts=("127.0.0.1",), targets=targets)
+    await certificates.refresh()
+    server = WebhookServer(functions, tls=certificates.context, reader=reader, port=0, **more)
+    try:
+        yield f"https://127.0.0.1:{await server.start()}", certificates
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+async def ask(client: ApiClient, namespace: str) -> AsyncIterator[Ask]:
+    """Posts bodies as an API server would; the code and the text of the answer."""
+    functions = (*ADMISSION, Admission(name="broken", kinds=(Gadget,), function=broken))
+    async with serving(client, namespace, functions, Nothing()) as (url, certificates):
+        trusted = (await certificates.refresh()).trusted.decode()
+        tls = ssl.create_default_context(cadata=trusted)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+
+            async def post(path: str, body: Any, **options: Any) -> tuple[int, Any]:
+                data = body if isinstance(body, bytes) else json.dumps(body).encode()
+                async with session.post(url + path, data=io.BytesIO(data), **options) as response:
+                    text = await response.text()
+                    return response.status, json.loads(text) if response.status == 200 else text
+
+            yield post
+
+
+def review(document: dict[str, Any] | None, **request: Any) -> dict[str, Any]:
+    resource = {"group": "hooks.trimtab.dev", "version": "v1", "resource": "gadgets"}
+    asked = {"uid": "u-1", "operation": "CREATE", "resource": resource, "object": document, "namespace": "default"}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked | request}
+
+
+LOCAL = pytest.mark.parametrize("client", ["local"], indirect=True)
+
+
+@LOCAL
+async def test_a_good_object_is_allowed_under_the_uid_of_the_question(ask: Ask) -> None:
+    assert await ask("/validate/gadget-size", review(gadget("a"))) == (
+        200,
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "u-1", "allowed": True}},
+    )
+
+
+@LOCAL
+async def test_a_refusal_is_a_whole_status(ask: Ask) -> None:
+    _, answer = await ask("/validate/gadget-size", review(gadget("a", size=11), name="a"))
+    cause = {"reason": "FieldValueInvalid", "message": "Invalid value: 11: must be at most 10", "field": "spec.size"}
+    assert answer["response"] == {
+        "uid": "u-1",
+        "allowed": False,
+        "status": {
+            "status": "Failure",
+            "message": 'Gadget.hooks.trimtab.dev "a" is invalid: spec.size: Invalid value: 11: must be at most 10',
+            "reason": "Invalid",
+            "code": 422,
+            "details": {"name": "a", "group": "hooks.trimtab.dev", "kind": "Gadget", "causes": [cause]},
+        },
+    }
+
+
+@LOCAL
+async def test_a_change_is_a_json_patch_of_what_changed(ask: Ask) -> None:
+    _, answer = await ask("/mutate/gadget-owner", review(gadget("a"), userInfo={"username": "bob"}))
+    assert answer["response"]["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(answer["response"]["patch"])) == [
+        {"op": "add", "path": "/metadata/labels", "value": {"hooks.dev/by": "owned"}},
+        {"op": "add", "path": "/spec/owner", "value": "bob"},
+    ]
+
+
+@LOCAL
+async def test_no_change_is_no_patch(ask: Ask) -> None:
+    _, answer = await ask("/mutate/gadget-owner", review(gadget("a", owner="eve")))
+    assert answer["response"] == {"uid": "u-1", "allowed": True}
+
+
+@LOCAL
+async def test_warnings_are_in_the_answer(ask: Ask) -> None:
+    _, answer = await ask("/validate/gadget-size", review(gadget("a", size=6)))
+    assert answer["response"]["warnings"] == ["a gadget of this size is slow"]
+
+
+DEEP = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":' + b'{"object":' * 100_000
+
+
+@LOCAL
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        DEEP,
+        review(gadget("a")) | {"apiVersion": "admission.k8s.io/v1beta1"},
+        review(gadget("a")) | {"kind": "ConversionReview"},
+        review(gadget("a")) | {"request": None},
+        review(gadget("a"), uid=""),
+        review(gadget("a"), operation="CONNECT"),
+        review(None),
+        review(gadget("a"), operation="DELETE"),
+        review(gadget("a"), object=[]),
+        review(gadget("a"), resource={"group": "", "version": "v1", "resource": "pods"}),
+    ],
+)
+async def test_what_is_no_review_is_a_bad_request(ask: Ask, body: Any) -> None:
+    code, _ = await ask("/validate/gadget-size", body)
+    assert code == 400
+
+
+@LOCAL
+@pytest.mark.parametrize("path", ["/", "/validate/none", "/mutate/gadget-size", "/validate/gadget-size/", "/convert"])
+async def test_what_was_not_declared_is_not_found(ask: Ask, path: str) -> None:
+    assert (await ask(path, review(gadget("a"))))[0] == 404
+
+
+@LOCAL
+async def test_a_body_that_is_too_large_is_not_read(ask: Ask) -> None:
+    assert (await ask("/validate/gadget-size", b" " * (MAX_BODY + 1)))[0] == 413
+
+
+@LOCAL
+async def test_a_function_that_fails_is_a_500_that_tells_no_secrets(ask: Ask) -> None:
+    code, text = await ask("/validate/broken", review(gadget("a")))
+    assert (code, text) == (500, 'admission function "broken" failed: it raised ValueError\n')
+
+
+@LOCAL
+async def test_a_rotation_drops_no_connection_and_new_ones_see_the_new_certificate(
+    client: ApiClient, namespace: str
+) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing()) as (url, certificates):
+        host, port = "127.0.0.1", int(url.rsplit(":", 1)[1])
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        request = b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        reader, writer = await asyncio.open_connection(host, port, ssl=tls)
+        before = writer.get_extra_info("ssl_object").getpeercert(True)
+        certificates._hosts = (host, "other")  # the shortest way to another certificate
+        await certificates.refresh()
+        _, other = await asyncio.open_connection(host, port, ssl=tls)
+        assert other.get_extra_info("ssl_object").getpeercert(True) != before
+        writer.write(request)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 404")
+        for one in (writer, other):
+            one.close()
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                await one.wait_closed()
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.sampled_from(["", "a", "~/"])
+    | st.sampled_from([0.0, 1.0, 1.5]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b/c", "~d", ""]), inner),
+    max_leaves=8,
+)
+DOCUMENTS = st.dictionaries(st.sampled_from(["a", "b/c", "~d", ""]), JSON, max_size=4)
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_a_patch_makes_one_document_of_the_other(old: Any, new: Any) -> None:
+    patched = rfc6902.apply(old, json_patch(old, new))
+    assert msgspec.json.encode(patched, order="sorted") == msgspec.json.encode(new, order="sorted")
+
+
+@given(DOCUMENTS)
+def test_a_document_needs_no_patch_to_stay_itself(document: Any) -> None:
+    assert json_patch(document, document) == []
+
+
+def test_configurations_say_what_was_declared() -> None:
+    [mutating, validating] = configurations(ADMISSION, name="x", at=Service("ns", "svc"), ca_bundle=b"PEM")
+    assert [hook["name"] for hook in mutating["webhooks"]] == ["gadget-owner.trimtab.dev"]
+    rule = {"apiGroups": ["hooks.trimtab.dev"], "apiVersions": ["v1"], "resources": ["gadgets"], "scope": "Namespaced"}
+    assert validating["webhooks"][0] == {
+        "name": "gadget-size.trimtab.dev",
+        "clientConfig": {
+            "service": {"namespace": "ns", "name": "svc", "port": 443, "path": "/validate/gadget-size"},
+            "caBundle": "UEVN",
+        },
+        "rules": [{"operations": ["CREATE", "UPDATE"], **rule}],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def test_what_a_cluster_needs_to_heal_is_not_judged_where_it_heals() -> None:
+    admission = Admission(name="d", kinds=(Deployment,), function=broken, subresources=("", "scale"))
+    [made] = configurations((admission,), name="x", at=Service("ns", "svc"))
+    [requirement] = made["webhooks"][0]["namespaceSelector"]["matchExpressions"]
+    assert (requirement["operator"], requirement["values"]) == ("NotIn", ["kube-system", "ns"])
+    assert made["webhooks"][0]["rules"][0]["resources"] == ["deployments", "deployments/scale"]
+
+
+@pytest.fixture
+async def hooked(client: ApiClient, scheme: Scheme, namespace: str) -> AsyncIterator[ApiClient]:
+    """The kind is defined, its functions are served on loopback, and the API server knows them."""
+    scheme.register(Gadget)
+    definition = crd(Gadget, scheme=scheme)
+    await client.create(Untyped(definition))
+    async with serving(client, namespace, ADMISSION, ClientReader(client), scheme=scheme) as (url, certificates):
+        made = [Untyped(document) for document in configurations(ADMISSION, name=NAME, at=url, scheme=scheme)]
+        for one in made:
+            await client.create(one)
+        await certificates.refresh()
+        await until_judged(client, namespace)
+        yield client
+        for one in made:
+            await client.delete(Ref(Named(one.api_version, one.kind), one.name))
+        name = definition["metadata"]["name"]
+        await client.delete(Ref(DEFINITION, name))
+        await until_gone(client, name)
+
+
+async def until_gone(client: ApiClient, name: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await client.get(DEFINITION, name)
+            except StatusError as error:
+                if error.code == 404:
+                    return
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def until_judged(client: ApiClient, namespace: str) -> None:
+    """API servers tell nobody when they have taken a configuration in, so they are asked."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                made = await client.create(of(namespace, "probe", size=1), dry_run=True)
+                if made.spec.owner and await refused(client, of(namespace, "probe", size=11)):
+                    return
+            except StatusError as error:
+                if error.code not in (404, 500):
+                    raise
+            await asyncio.sleep(0.05)
+
+
+async def refused(client: ApiClient, obj: Untyped) -> StatusError | None:
+    try:
+        await client.create(obj, dry_run=True)
+    except StatusError as error:
+        return error
+    return None
+
+
+def of(namespace: str, name: str, **spec: Any) -> Untyped:
+    document = gadget(name, **spec)
+    return Untyped(document | {"metadata": {"name": name, "namespace": namespace}})
+
+
+async def test_an_api_server_refuses_with_our_status_and_the_name_of_the_webhook(
+    hooked: ApiClient, namespace: str
+) -> None:
+    error = await refused(hooked, of(namespace, "big", size=11, config="none"))
+    assert error is not None
+    assert (error.code, error.reason) == (422, "Invalid")
+    assert error.message == (
+        'admission webhook "gadget-size.trimtab.dev" denied the request: '
+        'Gadget.hooks.trimtab.dev "big" is invalid: '
+        '[spec.size: Invalid value: 11: must be at most 10, spec.config: Not found: "none"]'
+    )
+    assert error.details == {
+        "name": "big",
+        "group": "hooks.trimtab.dev",
+        "kind": "Gadget",
+        "causes": [
+            {"reason": "FieldValueInvalid", "message": "Invalid value: 11: must be at most 10", "field": "spec.size"},
+            {"reason": "FieldValueNotFound", "message": 'Not found: "none"', "field": "spec.config"},
+        ],
+    }
+
+
+async def test_an_api_server_takes_our_change(hooked: ApiClient, namespace: str) -> None:
+    await hooked.create(
+        Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}})
+    )
+    assert await hooked.get(ConfigMap, "c", namespace)
+    made = await hooked.create(of(namespace, "good", size=2, config="c"))
+    assert made.metadata.labels == {"hooks.dev/by": "owned"}
+    assert made.spec.owner
+
+
+async def test_an_api_server_asks_about_deletions(hooked: ApiClient, namespace: str) -> None:
+    for name in ("one", "two"):
+        await hooked.create(of(namespace, name))
+    await hooked.delete(Ref(Gadget, "one", namespace))
+    with pytest.raises(StatusError, match="is forbidden: the last gadget stays") as refusal:
+        await hooked.delete(Ref(Gadget, "two", namespace))
+    assert (refusal.value.code, refusal.value.reason) == (403, "Forbidden")
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="same name"):
+        WebhookServer((ADMISSION[1], ADMISSION[1]), tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), reader=Nothing())
+
+
+def test_a_function_is_asked_about_something() -> None:
+    with pytest.raises(ValueError, match="asked about nothing"):
+        Admission(name="a", kinds=(), function=broken)
+    with pytest.raises(ValueError, match="DNS label"):
+        Admission(name="A/b", kinds=(Gadget,), function=broken, operations=(Operation.CREATE,))
