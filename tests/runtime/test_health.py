@@ -29,7 +29,7 @@ async def send(server: HealthServer, request: bytes) -> bytes:
     try:
         writer.write(request)
         return await reader.read()
-    except ConnectionResetError:
+    except ConnectionError:  # cut off in the middle
         return b""
     finally:
         writer.close()
@@ -120,9 +120,9 @@ async def test_a_check_that_hangs_fails() -> None:
     async def hang() -> None:
         await asyncio.Event().wait()
 
-    async with HealthServer(checks={"stuck": hang}, timeout=0.05) as server:
+    async with HealthServer(checks={"stuck": hang}, timeout=0.3) as server:
         assert (await ask(server, "/healthz")).status == 500
-        assert "no answer within 0.05 s" in (await ask(server, "/healthz/stuck")).body
+        assert "no answer within 0.3 s" in (await ask(server, "/healthz/stuck")).body
 
 
 async def test_metrics_are_served_as_prometheus_reads_them(server: HealthServer) -> None:
@@ -180,7 +180,7 @@ async def test_a_request_that_is_too_large_is_cut_off(server: HealthServer) -> N
 
 
 async def test_a_request_that_never_ends_is_cut_off_in_time() -> None:
-    async with HealthServer(timeout=0.05) as server:
+    async with HealthServer(timeout=0.3) as server:
         assert await send(server, b"GET /healthz HTTP/1.1\r\n") == b""
 
 

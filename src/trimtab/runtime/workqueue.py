@@ -24,9 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import heapq
-import itertools
 import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable
@@ -35,6 +32,7 @@ from typing import Generic, TypeVar
 from trimtab.model.clock import Clock
 from trimtab.runtime.limits import Backoff, TokenBucket
 from trimtab.runtime.metrics import QueueMetrics, QueueState
+from trimtab.runtime.workitem import ABSENT, ADD, DELAY, DONE, GET, HELD, HELD_DIRTY, READY, Delays, Item, after
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,36 +40,11 @@ LOW = -100
 """The priority of what the initial list brings: after fresh events, which have 0."""
 
 FAIR_TURN = 16
-
-FEW_STALE = 64
+"""One get in so many, while several priorities wait, goes to who has been due longest."""
 
 
 class QueueClosed(Exception):  # noqa: N818 - an end, not a failure
     """The queue was closed and is empty: the worker ends."""
-
-
-class State(enum.IntEnum):
-    """What the queue knows of a key."""
-
-    ABSENT = 0
-    READY = 1  # due, in its lane
-    DELAYED = 2  # in the heap until its time
-    HELD = 3  # with a worker
-    HELD_DIRTY = 4  # with a worker, and due again as soon as it is done
-    HELD_DELAYED = 5  # with a worker, and in the heap
-
-
-class Event(enum.IntEnum):
-    """What happens to a key."""
-
-    ADD = 0  # now, or its time has come
-    DELAY = 1
-    GET = 2
-    DONE = 3
-
-
-ABSENT, READY, DELAYED, HELD, HELD_DIRTY, HELD_DELAYED = State
-ADD, DELAY, GET, DONE = Event  # names of the module: a member looked up in its class costs several times as much
 
 
 class WorkQueue(Generic[K]):
@@ -92,11 +65,11 @@ class WorkQueue(Generic[K]):
         self._bucket = bucket
         self._metrics = metrics or QueueMetrics()
         self._metrics.observe = self._observe
-        self._items: dict[K, _Item[K]] = {}
-        self._lanes: dict[int, OrderedDict[_Item[K], None]] = {}  # by priority; none is empty
+        self._items: dict[K, Item[K]] = {}
+        self._lanes: dict[int, OrderedDict[Item[K], None]] = {}  # by priority; none is empty
         self._turns = 0
         self._held = 0
-        self._delayed = _Delayed[K]()
+        self._delayed = Delays[K]()
         self._timer: asyncio.Task[None] | None = None
         self._timer_due = math.inf
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -109,7 +82,7 @@ class WorkQueue(Generic[K]):
             return
         item = self._items.get(key)
         if item is None:
-            item = self._items[key] = _Item(key, priority)
+            item = self._items[key] = Item(key, priority)
         elif item.state is READY:
             if priority > item.priority:
                 self._leave(item)
@@ -132,7 +105,7 @@ class WorkQueue(Generic[K]):
         self._metrics.retries += 1
         item = self._items.get(key)
         if item is None:
-            item = self._items[key] = _Item(key, priority)
+            item = self._items[key] = Item(key, priority)
         elif item.state is READY:
             self.add(key, priority)
             return
@@ -208,13 +181,13 @@ class WorkQueue(Generic[K]):
         """Wait until the queue is closed, nothing is due and no worker has a key."""
         await self._drained.wait()
 
-    def _in_work(self, key: K) -> _Item[K]:
+    def _in_work(self, key: K) -> Item[K]:
         item = self._items.get(key)
         if item is None or item.state < HELD:
             raise ValueError(f"{key!r} is not in work: call done once for each key that get gave")
         return item
 
-    def _become_due(self, item: _Item[K]) -> None:
+    def _become_due(self, item: Item[K]) -> None:
         if item.delay is not None:
             self._delayed.remove(item)
         before = item.state
@@ -225,7 +198,7 @@ class WorkQueue(Generic[K]):
             if state is READY:
                 self._enter(item)
 
-    def _enter(self, item: _Item[K]) -> None:
+    def _enter(self, item: Item[K]) -> None:
         lane = self._lanes.get(item.priority)
         if lane is None:
             lane = self._lanes[item.priority] = OrderedDict()
@@ -233,13 +206,13 @@ class WorkQueue(Generic[K]):
         if self._getters:
             self._wake_a_getter()
 
-    def _leave(self, item: _Item[K]) -> None:
+    def _leave(self, item: Item[K]) -> None:
         lane = self._lanes[item.priority]
         del lane[item]
         if not lane:
             del self._lanes[item.priority]
 
-    def _take(self) -> _Item[K]:
+    def _take(self) -> Item[K]:
         lanes = self._lanes
         priority = max(lanes)
         if len(lanes) > 1:
@@ -288,11 +261,12 @@ class WorkQueue(Generic[K]):
         while (due := self._delayed.first()) is not None:
             self._timer_due = due
             await self._clock.sleep(due - self._clock.monotonic())
-            for item in self._delayed.take(self._clock.monotonic()):  # none, when it woke a hair too early
+            # A loop's timers may be coarser than the clock (uvloop's: 1 ms). To sleep again for the rest would be to spin.
+            for item in self._delayed.take(max(due, self._clock.monotonic())):
                 self._become_due(item)
         self._timer = None
 
-    def _drop(self, item: _Item[K]) -> None:
+    def _drop(self, item: Item[K]) -> None:
         if item.state < HELD:
             del self._items[item.key]
         else:
@@ -312,102 +286,3 @@ class WorkQueue(Generic[K]):
                 if item.state is HELD_DIRTY:
                     depth[item.priority] = depth.get(item.priority, 0) + 1
         return QueueState(depth, working)
-
-
-def after(state: State, event: Event) -> State:
-    """The state of a key after an event. A pure table; what cannot happen is a KeyError."""
-    return _AFTER[event][state]
-
-
-_AFTER: dict[Event, dict[State, State]] = {
-    ADD: {
-        ABSENT: READY,
-        READY: READY,
-        DELAYED: READY,
-        HELD: HELD_DIRTY,
-        HELD_DIRTY: HELD_DIRTY,
-        HELD_DELAYED: HELD_DIRTY,
-    },
-    DELAY: {
-        ABSENT: DELAYED,
-        READY: READY,
-        DELAYED: DELAYED,
-        HELD: HELD_DELAYED,
-        HELD_DIRTY: HELD_DIRTY,
-        HELD_DELAYED: HELD_DELAYED,
-    },
-    GET: {READY: HELD},
-    DONE: {
-        HELD: ABSENT,
-        HELD_DIRTY: READY,
-        HELD_DELAYED: DELAYED,
-    },
-}
-
-
-class _Item(Generic[K]):
-    """A key and what is known of it, from its first add until the last done."""
-
-    __slots__ = ("delay", "key", "priority", "since", "state", "taken", "taken_at")
-
-    def __init__(self, key: K, priority: int) -> None:
-        self.key = key
-        self.priority = priority  # of the wait, not of the work
-        self.state = ABSENT
-        self.delay: _Delay[K] | None = None  # its entry in the heap
-        self.since = 0.0  # due since
-        self.taken = 0.0  # when a worker got it
-        self.taken_at = 0  # and at which priority
-
-    def merge(self, priority: int) -> None:
-        """Another add: the higher priority counts, and what a worker has got by an earlier one does not."""
-        if self.state is HELD or priority > self.priority:
-            self.priority = priority
-
-
-_Delay = tuple[float, int, _Item[K]]
-"""When an item becomes due, the number of the add, and the item."""
-
-
-class _Delayed(Generic[K]):
-    """Items by the time when they become due. Who leaves early stays in the heap as a stale entry until most are stale."""
-
-    def __init__(self) -> None:
-        self._heap: list[_Delay[K]] = []
-        self._numbers = itertools.count()
-        self._stale = 0
-
-    def put(self, item: _Item[K], due: float) -> bool:
-        """Enter the item, or bring it forward. False when it is already due sooner."""
-        if item.delay is not None:
-            if item.delay[0] <= due:
-                return False
-            self.remove(item)
-        item.delay = (due, next(self._numbers), item)
-        heapq.heappush(self._heap, item.delay)
-        return True
-
-    def remove(self, item: _Item[K]) -> None:
-        item.delay = None
-        self._stale += 1
-        if self._stale > FEW_STALE and self._stale * 2 > len(self._heap):
-            self._heap = [entry for entry in self._heap if entry[2].delay is entry]
-            heapq.heapify(self._heap)
-            self._stale = 0
-
-    def first(self) -> float | None:
-        """The earliest time; it may be a stale one."""
-        return self._heap[0][0] if self._heap else None
-
-    def take(self, now: float) -> list[_Item[K]]:
-        """Those whose time has come, in the order of their times."""
-        taken = []
-        while self._heap and self._heap[0][0] <= now:
-            entry = heapq.heappop(self._heap)
-            item = entry[2]
-            if item.delay is entry:
-                item.delay = None
-                taken.append(item)
-            else:
-                self._stale -= 1
-        return taken
