@@ -51,7 +51,9 @@ class Cache:
         self._names = (api_version, kind)
         self._selector = LabelSelector.parse(query.labels) if query.labels else None
         self._entries: dict[str, dict[str, Entry]] = {}  # by namespace, by name
-        self._written: dict[Request, Entry] = {}  # our own writes that the watch has not told yet
+        self._written: dict[
+            Request, Entry
+        ] = {}  # our own writes that the watch has not told yet; no body: out of scope
         self._gone: dict[Request, str] = {}  # our own deletions, with the uid that is gone
         self._indexes: dict[str, _Filed] = {}
 
@@ -73,7 +75,9 @@ class Cache:
                 changes.append(Change(self, before, entry, initial))
         self._entries = fresh
         self._reached(snapshot.revision)
-        self._gone.clear()
+        self._gone = {
+            r: uid for r, uid in self._gone.items() if self._uid(fresh.get(r.namespace, _NONE).get(r.name)) == uid
+        }
         for filed in self._indexes.values():
             for change in changes:
                 filed.refile(self, change)
@@ -93,8 +97,8 @@ class Cache:
         if names is None:
             names = self._entries[entry.namespace] = {}
         before = names.get(entry.name)
-        if self._gone:
-            self._gone.pop(Request(entry.namespace, entry.name), None)
+        if self._gone and self._returned(kind, entry):
+            del self._gone[Request(entry.namespace, entry.name)]
         if kind is EventType.DELETED:
             names.pop(entry.name, None)
             if not names:
@@ -104,6 +108,11 @@ class Cache:
             return None
         names[entry.name] = entry
         return Change(self, before, entry)
+
+    def _returned(self, kind: EventType, entry: Entry) -> bool:
+        """Whether the watch has caught up with our deletion, or is already at the object's successor."""
+        uid = self._gone.get(Request(entry.namespace, entry.name))
+        return uid is not None and (kind is EventType.DELETED or head(entry.body).uid != uid)
 
     def _reached(self, revision: str) -> None:
         self.revision = revision
@@ -124,18 +133,19 @@ class Cache:
         if known is not None and not self._newer(entry.revision, known.revision):
             return
         self._written.pop(key, None)
-        if self._in_scope(entry):
-            self._written[key] = entry
-            self._gone.pop(key, None)
-        else:
-            self.forget(key)
+        self._written[key] = entry if self._in_scope(entry) else Entry(key.namespace, key.name, entry.revision, b"")
+        self._gone.pop(key, None)
 
     def forget(self, request: Request) -> None:
-        """We deleted an object for good, or took it out of scope: readers do not see it any more."""
-        self._written.pop(request, None)
-        entry = self._entries.get(request.namespace, {}).get(request.name)
-        if entry is not None:
-            self._gone[request] = head(entry.body).uid
+        """We deleted an object for good: readers do not see it any more. The answer to a deletion has no revision, so
+        it is told by its uid."""
+        known = self._written.pop(request, None) or self._entries.get(request.namespace, _NONE).get(request.name)
+        uid = self._uid(known)
+        if uid:
+            self._gone[request] = uid
+
+    def _uid(self, entry: Entry | None) -> str:
+        return head(entry.body).uid if entry is not None and entry.body else ""
 
     def _newer(self, one: str, other: str) -> bool:
         return one.isdecimal() and (not other or (other.isdecimal() and int(one) > int(other)))
@@ -155,7 +165,7 @@ class Cache:
             written = self._written.get(request)
             if written is not None:
                 if self._newer(written.revision, self.revision):
-                    return written
+                    return written if written.body else None
                 del self._written[request]  # the watch has passed it, out of order
         entry = self._entries.get(request.namespace, _NONE).get(request.name)
         if entry is not None and self._gone and request in self._gone:
