@@ -14,6 +14,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -24,6 +25,7 @@ from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError, expired, internal, too_many_requests
 
 REMEMBERED = 8  # events of a watch that may come again
+BREATH = 5.0
 INITIAL_END = b"k8s.io/initial-events-end"
 
 
@@ -93,22 +95,24 @@ class Script:
         return self._strikes.get(number)
 
 
-USUAL: Mapping[Fault, float] = {
-    Fault.UNREACHABLE: 0.02,
-    Fault.LOST_REQUEST: 0.01,
-    Fault.LOST_ANSWER: 0.03,
-    Fault.CONFLICT: 0.03,
-    Fault.THROTTLED: 0.01,
-    Fault.INTERNAL: 0.01,
-    Fault.UNAVAILABLE: 0.01,
-    Fault.SLOW: 0.05,
-    Fault.ENDED: 0.15,
-    Fault.BROKEN: 0.15,
-    Fault.HANGING: 0.05,
-    Fault.GONE: 0.1,
-    Fault.NO_BOOKMARKS: 0.05,
-    Fault.LATE: 0.1,
-}
+USUAL: Mapping[Fault, float] = MappingProxyType(
+    {
+        Fault.UNREACHABLE: 0.02,
+        Fault.LOST_REQUEST: 0.01,
+        Fault.LOST_ANSWER: 0.03,
+        Fault.CONFLICT: 0.03,
+        Fault.THROTTLED: 0.01,
+        Fault.INTERNAL: 0.01,
+        Fault.UNAVAILABLE: 0.01,
+        Fault.SLOW: 0.05,
+        Fault.ENDED: 0.15,
+        Fault.BROKEN: 0.15,
+        Fault.HANGING: 0.05,
+        Fault.GONE: 0.1,
+        Fault.NO_BOOKMARKS: 0.05,
+        Fault.LATE: 0.1,
+    }
+)
 """How often each happens in a bad hour. A watch is long, so its chances are higher. Crashes are the simulation's."""
 
 
@@ -258,7 +262,7 @@ class FaultyTransport:
             case Fault.BROKEN:
                 raise Unreachable("the connection broke (a fault of the test)")
             case Fault.HANGING:
-                await self._clock.sleep(inactivity)
+                await self._hang(inactivity)
                 raise Silent(f"the server was silent for {inactivity:g} s (a fault of the test)")
             case Fault.GONE:
                 gone = expired("too old resource version (a fault of the test)")
@@ -268,6 +272,12 @@ class FaultyTransport:
             case _:
                 pass
         return None
+
+    async def _hang(self, seconds: float) -> None:
+        """Until the time is over; less, if calm comes first, since nothing may go wrong after it."""
+        end = self._clock.monotonic() + seconds
+        while not self._calm and (left := end - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(left, BREATH))
 
     async def _crash(self) -> NoReturn:
         self.crashed = True

@@ -89,6 +89,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._ready = []  # sorted by lane, then by arrival
         self._arrivals = 0
         self._waiting: list[tuple[Process, asyncio.Handle]] = []  # steps of stalled processes
+        self._newborn: list[tuple[_Task, asyncio.Handle]] = []
         self._born: collections.Counter[tuple[int, str]] = collections.Counter()
         self._cancelled_timers = 0
         self._clearing = False
@@ -107,7 +108,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._check_closed()  # type: ignore[attr-defined]
         handle = asyncio.Handle(callback, args, self, context)
         task = getattr(callback, "__self__", None)
-        self._add(task.lane if type(task) is _Task else 0, handle)
+        if type(task) is not _Task:
+            self._add(0, handle)
+        elif task.lane:
+            self._add(task.lane, handle)
+        else:
+            self._newborn.append((task, handle))
         return handle
 
     def create_task(  # type: ignore[override]
@@ -130,14 +136,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return func(*args)
 
         return self.create_task(at_some_step(), name=f"executor {getattr(func, '__qualname__', '')}")
-
-    def new_lane(self, name: str) -> tuple[int, int]:
-        """The lane of a new task, and how many of this name its parent had before."""
-        parent = asyncio.current_task(self)
-        within = parent.lane if type(parent) is _Task else 0
-        count = self._born[within, name]
-        self._born[within, name] = count + 1
-        return zlib.crc32(f"{within}/{name}/{count}".encode()) | 1, count  # never 0, the lane of plain callbacks
 
     def clear_away(self) -> None:
         """End what still runs, the dead too, and close. Failures of the dead interest nobody."""
@@ -170,12 +168,26 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             else:
                 self._waiting.append((process, handle))
 
+    def _name_newborn(self) -> None:
+        """Give lanes to the tasks that the last step has made. Only now they have the names that they were given."""
+        for task, handle in self._newborn:
+            name = task.get_name()
+            count = self._born[task.parent, name]
+            self._born[task.parent, name] = count + 1
+            if name == task.unnamed:
+                task.set_name(f"{name}-{count}")
+            task.lane = zlib.crc32(f"{task.parent}/{name}/{count}".encode()) | 1  # never 0, the lane of plain callbacks
+            self._add(task.lane, handle)
+        self._newborn.clear()
+
     def _add(self, lane: int, handle: asyncio.Handle) -> None:
         self._arrivals += 1
         insort(self._ready, (lane, self._arrivals, handle))
 
     def _run_once(self) -> None:
         """One step. (`run_forever` calls it until the loop is stopped.)"""
+        if self._newborn:
+            self._name_newborn()
         ready = self._ready
         while not ready:
             self._pass_time()
@@ -264,12 +276,14 @@ class LoopClock:
 
 
 class _Task(asyncio.Task[Any]):
-    """A task with a lane, and a name that is the same in every run."""
+    """A task with a lane. One that is not named gets the name of its coroutine and a count, the same in every run."""
 
     def __init__(self, coro: Any, loop: SimulatedLoop, name: str | None, context: Context | None) -> None:
-        called = name or str(getattr(coro, "__qualname__", "task"))
-        self.lane, count = loop.new_lane(called)
-        super().__init__(coro, loop=loop, name=name or f"{called}-{count}", context=context)
+        self.lane = 0
+        parent = asyncio.current_task(loop)
+        self.parent: int = parent.lane if type(parent) is _Task else 0
+        self.unnamed = str(getattr(coro, "__qualname__", "task"))
+        super().__init__(coro, loop=loop, name=name or self.unnamed, context=context)
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
