@@ -26,9 +26,8 @@ import contextlib
 import enum
 import math
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any, TypeVar
 
 import msgspec
 
@@ -40,14 +39,13 @@ from trimtab.model.kubernetes import Lease, LeaseSpec
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.deadline import within
 
 JITTER = 0.5
 """Candidates try again after `retry` and up to this much of it more, so that they do not march in step."""
 
 FAILURES = (StatusError, OSError, TimeoutError, msgspec.ValidationError)
 """How an attempt may fail and be tried again."""
-
-T = TypeVar("T")
 
 
 class NotLeading(Exception):  # noqa: N818 - it reads as what happened
@@ -179,7 +177,7 @@ class Election:
         """Try once to get the lease, or to renew it. Whether it is held. Failures are logged: the next try is near."""
         if self.state in (State.FOLLOWER, State.LEADER):
             try:
-                await self._within(self._renew_deadline / 2, self._acquire_or_renew())
+                await within(self._clock, self._renew_deadline / 2, self._acquire_or_renew())
                 self._failing = False
             except FAILURES as error:
                 self._report(error)
@@ -191,7 +189,7 @@ class Election:
         self._happens(Event.CLOSED)
         if held is not None:
             try:
-                await self._within(self._renew_deadline / 2, self._release(held))
+                await within(self._clock, self._renew_deadline / 2, self._release(held))
             except FAILURES as error:
                 log.warning("lease not released, so the next leader waits for its end", error=str(error), **self._names)
 
@@ -344,19 +342,6 @@ class Election:
         for scope in self._guards:
             if not scope.expired():
                 scope.reschedule(until)
-
-    async def _within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """`asyncio.timeout`, by our clock."""
-        call = asyncio.create_task(work)
-        alarm = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({call, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
-                raise TimeoutError(f"no answer within {seconds:g} s")
-            return call.result()
-        finally:
-            call.cancel()
-            alarm.cancel()
 
     def _report(self, error: Exception) -> None:
         """Say once that the API does not let us; a conflict only means that another was faster."""
