@@ -44,7 +44,7 @@ class Driver:
             clock,
             name=controller.name,
             backoff=Backoff(random=chance),
-            bucket=TokenBucket(10.0, 100, clock),
+            bucket=TokenBucket(100.0, 1000, clock),  # when all fail at once, as an outage ends
             metrics=metrics.queue(controller.name),
         )
         self._sources: list[tuple[Informer, Handler]] = []
