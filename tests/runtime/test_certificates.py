@@ -225,8 +225,12 @@ async def test_only_clients_of_the_named_authority_get_in(replica: Callable[...,
 
 
 async def test_before_the_first_pass_nobody_gets_in(replica: Callable[..., Certificates]) -> None:
+    early = replica()
+    assert not early.ready
     with pytest.raises(ssl.SSLError):
-        shaken(replica().context)
+        shaken(early.context)
+    await early.refresh()
+    assert early.ready
 
 
 async def test_a_pass_that_fails_is_tried_again(replica: Callable[..., Certificates], clock: FakeClock) -> None:

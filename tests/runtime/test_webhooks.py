@@ -1,4 +1,4 @@
-"""Admission functions as webhooks: what a configuration and a review look like, and what real API servers make of it."""
+"""Admission functions as webhooks: what a configuration says, and how a review is answered over HTTPS."""
 
 from __future__ import annotations
 
@@ -17,24 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget
+from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget, serving
 from trimtab.client.api import ApiClient
-from trimtab.client.protocol import Named, Ref
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
-from trimtab.model.crd import crd
-from trimtab.model.errors import StatusError
-from trimtab.model.kubernetes import ConfigMap, Deployment
-from trimtab.model.scheme import Scheme, Untyped
-from trimtab.runtime.certificates import Certificates
-from trimtab.runtime.certificates_publish import Targets
+from trimtab.model.kubernetes import Deployment
 from trimtab.runtime.webhooks import MAX_BODY, WebhookServer
 from trimtab.runtime.webhooks_manifest import Service, configurations
 from trimtab.runtime.webhooks_patch import json_patch
-from trimtab.runtime.webhooks_reader import ClientReader
 from trimtab.server.patch import json_patch as rfc6902
-
-DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-NAME = "trimtab-gadgets"
 
 Ask = Callable[..., Any]
 
@@ -51,21 +41,6 @@ class Nothing:
 
 async def broken(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
     raise ValueError("password: hunter2")
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    client: ApiClient, namespace: str, functions: tuple[Admission, ...], reader: Reader, **more: Any
-) -> AsyncIterator[tuple[str, Certificates]]:
-    """A webhook server on loopback with certificates of its own; its URL."""
-    targets = Targets(validating=(NAME,), mutating=(NAME,))
-    certificates = Certificates(client, namespace=namespace, name="hooks", hosts=("127.0.0.1",), targets=targets)
-    await certificates.refresh()
-    server = WebhookServer(functions, tls=certificates.context, reader=reader, port=0, **more)
-    try:
-        yield f"https://127.0.0.1:{await server.start()}", certificates
-    finally:
-        await server.stop()
 
 
 @pytest.fixture
@@ -208,6 +183,26 @@ async def test_a_rotation_drops_no_connection_and_new_ones_see_the_new_certifica
                 await one.wait_closed()
 
 
+@LOCAL
+async def test_who_connects_and_asks_nothing_is_cut_off(client: ApiClient, namespace: str) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing(), patience=0.05) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]), ssl=tls)
+        writer.write(b"POST /validate/gadget-size HTTP/1.1\r\nHost:")
+        assert await reader.read() == b""
+        writer.close()
+
+
+@LOCAL
+async def test_who_is_slow_to_send_a_body_is_told_so(client: ApiClient, namespace: str) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing(), patience=0.05) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]), ssl=tls)
+        writer.write(b"POST /validate/gadget-size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+        writer.close()
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -256,106 +251,6 @@ def test_what_a_cluster_needs_to_heal_is_not_judged_where_it_heals() -> None:
     [requirement] = made["webhooks"][0]["namespaceSelector"]["matchExpressions"]
     assert (requirement["operator"], requirement["values"]) == ("NotIn", ["kube-system", "ns"])
     assert made["webhooks"][0]["rules"][0]["resources"] == ["deployments", "deployments/scale"]
-
-
-@pytest.fixture
-async def hooked(client: ApiClient, scheme: Scheme, namespace: str) -> AsyncIterator[ApiClient]:
-    """The kind is defined, its functions are served on loopback, and the API server knows them."""
-    scheme.register(Gadget)
-    definition = crd(Gadget, scheme=scheme)
-    await client.create(Untyped(definition))
-    async with serving(client, namespace, ADMISSION, ClientReader(client), scheme=scheme) as (url, certificates):
-        made = [Untyped(document) for document in configurations(ADMISSION, name=NAME, at=url, scheme=scheme)]
-        for one in made:
-            await client.create(one)
-        await certificates.refresh()
-        await until_judged(client, namespace)
-        yield client
-        for one in made:
-            await client.delete(Ref(Named(one.api_version, one.kind), one.name))
-        name = definition["metadata"]["name"]
-        await client.delete(Ref(DEFINITION, name))
-        await until_gone(client, name)
-
-
-async def until_gone(client: ApiClient, name: str) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await client.get(DEFINITION, name)
-            except StatusError as error:
-                if error.code == 404:
-                    return
-                raise
-            await asyncio.sleep(0.05)
-
-
-async def until_judged(client: ApiClient, namespace: str) -> None:
-    """API servers tell nobody when they have taken a configuration in, so they are asked."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                made = await client.create(of(namespace, "probe", size=1), dry_run=True)
-                if made.spec.owner and await refused(client, of(namespace, "probe", size=11)):
-                    return
-            except StatusError as error:
-                if error.code not in (404, 500):
-                    raise
-            await asyncio.sleep(0.05)
-
-
-async def refused(client: ApiClient, obj: Untyped) -> StatusError | None:
-    try:
-        await client.create(obj, dry_run=True)
-    except StatusError as error:
-        return error
-    return None
-
-
-def of(namespace: str, name: str, **spec: Any) -> Untyped:
-    document = gadget(name, **spec)
-    return Untyped(document | {"metadata": {"name": name, "namespace": namespace}})
-
-
-async def test_an_api_server_refuses_with_our_status_and_the_name_of_the_webhook(
-    hooked: ApiClient, namespace: str
-) -> None:
-    error = await refused(hooked, of(namespace, "big", size=11, config="none"))
-    assert error is not None
-    assert (error.code, error.reason) == (422, "Invalid")
-    assert error.message == (
-        'admission webhook "gadget-size.trimtab.dev" denied the request: '
-        'Gadget.hooks.trimtab.dev "big" is invalid: '
-        '[spec.size: Invalid value: 11: must be at most 10, spec.config: Not found: "none"]'
-    )
-    assert error.details == {
-        "name": "big",
-        "group": "hooks.trimtab.dev",
-        "kind": "Gadget",
-        "causes": [
-            {"reason": "FieldValueInvalid", "message": "Invalid value: 11: must be at most 10", "field": "spec.size"},
-            {"reason": "FieldValueNotFound", "message": 'Not found: "none"', "field": "spec.config"},
-        ],
-    }
-
-
-async def test_an_api_server_takes_our_change(hooked: ApiClient, namespace: str) -> None:
-    await hooked.create(
-        Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}})
-    )
-    assert await hooked.get(ConfigMap, "c", namespace)
-    made = await hooked.create(of(namespace, "good", size=2, config="c"))
-    assert made.metadata.labels == {"hooks.dev/by": "owned"}
-    assert made.spec.owner
-
-
-async def test_an_api_server_asks_about_deletions(hooked: ApiClient, namespace: str) -> None:
-    for name in ("one", "two"):
-        await hooked.create(of(namespace, name))
-    await hooked.delete(Ref(Gadget, "one", namespace))
-    with pytest.raises(StatusError, match="is forbidden: the last gadget stays") as refusal:
-        await hooked.delete(Ref(Gadget, "two", namespace))
-    assert (refusal.value.code, refusal.value.reason) == (403, "Forbidden")
 
 
 def test_two_functions_of_one_name_are_refused() -> None:

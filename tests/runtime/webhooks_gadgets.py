@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from trimtab.client.api import ApiClient
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.resource import Resource, Spec
+from trimtab.runtime.certificates import Certificates
+from trimtab.runtime.certificates_publish import Targets
+from trimtab.runtime.webhooks import WebhookServer
+
+NAME = "trimtab-gadgets"
 
 
 class GadgetSpec(Spec):
@@ -69,3 +77,23 @@ def gadget(name: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"size": 1, **spec},
     }
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    client: ApiClient,
+    namespace: str,
+    functions: Sequence[Admission],
+    reader: Reader,
+    definitions: tuple[str, ...] = (),
+    **more: Any,
+) -> AsyncIterator[tuple[str, Certificates]]:
+    """A webhook server on loopback with certificates of its own; its URL."""
+    targets = Targets(validating=(NAME,), mutating=(NAME,), definitions=definitions)
+    certificates = Certificates(client, namespace=namespace, name="hooks", hosts=("127.0.0.1",), targets=targets)
+    await certificates.refresh()
+    server = WebhookServer(functions, tls=certificates.context, reader=reader, port=0, **more)
+    try:
+        yield f"https://127.0.0.1:{await server.start()}", certificates
+    finally:
+        await server.stop()

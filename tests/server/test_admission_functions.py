@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET, UnsetType
 
 from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget
 from tests.server.api import Api, running
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Function, Operation, Reader, repeat
 from trimtab.model.crd import crd
-from trimtab.model.kubernetes import ConfigMap
+from trimtab.model.kubernetes import ConfigMap, Deployment
+from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.server.admission.functions import BackendReader
 
@@ -83,8 +85,41 @@ async def test_a_mutating_function_changes_the_object_and_loses_nothing(gadgets:
     document = gadget("mine") | {"metadata": {"name": "mine", "annotations": {"kept": "yes"}}}
     answer = await gadgets.post(GADGETS, document)
     assert answer.doc["spec"] == {"size": 1, "owner": "admin"}
-    assert answer.doc["metadata"]["labels"] == {"hooks.dev/by": "owned"}
-    assert "uid" in answer.doc["metadata"]
+    metadata = answer.doc["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == ({"hooks.dev/by": "owned"}, {"kept": "yes"})
+    assert metadata["uid"]
+
+
+class Part(Resource, group="", version="v1", kind="ConfigMap", plural="configmaps"):
+    """A ConfigMap of which only this is known."""
+
+    data: dict[str, str] | UnsetType = UNSET
+
+
+async def test_what_a_class_does_not_know_survives_a_change() -> None:
+    async def renew(request: AdmissionRequest[Part], reader: Reader) -> Allowed | Denied:
+        assert isinstance(request.object, Part)
+        return Allowed(object=Part(data={"new": "yes"}))
+
+    async with running(admission=(watching(renew, kinds=(Part,), mutating=True),)) as api:
+        answer = await api.post(MAPS, {"metadata": {"name": "a"}, "data": {"old": "yes"}, "binaryData": {"k": "AA=="}})
+        assert (answer.doc["data"], answer.doc["binaryData"]) == ({"new": "yes"}, {"k": "AA=="})
+
+
+async def test_of_a_scale_functions_see_the_scale() -> None:
+    async def small(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+        assert (request.kind.kind, request.object.kind) == ("Deployment", "Scale")
+        return Denied(message="too many") if request.object.raw["spec"]["replicas"] > 5 else Allowed()
+
+    admission = Admission(name="small", kinds=(Deployment,), function=small, subresources=("scale",))
+    async with running(admission=(admission,)) as api:
+        path = "/apis/apps/v1/namespaces/default/deployments"
+        labels = {"app": "a"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+        spec = {"replicas": 9, "selector": {"matchLabels": labels}, "template": template}
+        assert (await api.post(path, {"metadata": {"name": "a"}, "spec": spec})).code == 201
+        assert (await api.merge(f"{path}/a/scale", {"spec": {"replicas": 6}})).code == 403
+        assert (await api.merge(f"{path}/a/scale", {"spec": {"replicas": 5}})).code == 200
 
 
 async def test_a_message_is_a_403(gadgets: Api) -> None:

@@ -11,7 +11,7 @@ Assumptions: `client` reads the API server itself, no cache: an old Secret besid
 rotation. It may get, create and patch the Secret, and get and patch the targets.
 
 Caveats: who can read the Secret can pretend to be the webhook. To force a rotation, delete the Secret: then there is no
-overlap, and writes are refused until the next pass.
+overlap, and writes are refused until the next pass. A replica whose clock is months ahead rotates too early, for all.
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ class Certificates:
         self._client_ca = client_ca
         self.context = serving_context(client_ca)
         self.context.sni_callback = self._choose
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a certificate to serve with."""
+        return self._current is not None
 
     async def run(self) -> None:
         """Until cancelled. A pass that fails is logged, and tried again after the interval."""

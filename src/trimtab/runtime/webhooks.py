@@ -3,9 +3,9 @@
 Flow: POST /validate/<name>, /mutate/<name> (AdmissionReview v1) and /convert (ConversionReview v1). What a system
 declares is all there is; `webhooks_manifest.configurations` makes the documents that point an API server here.
 
-Guarantees: a body is at most 3 MiB, is read within 10 s, and at most 64 are worked on at once. What is no review is a
-400. A function that fails is a 500 that says which one and no more, so the API server refuses the write
-(failurePolicy Fail). `stop` lets requests under way finish.
+Guarantees: a body is at most 3 MiB, and at most 64 are worked on at once. Who connects and asks nothing for 10 s is cut
+off, and so is who takes longer to send a body. What is no review is a 400. A function that fails is a 500 that says which
+one and no more, so the API server refuses the write (failurePolicy Fail). `stop` lets requests under way finish.
 
 Caveats: who may connect is for the network and the TLS context to say (`certificates.serving_context` can ask for a
 client's certificate): the functions answer anyone who reaches them, by what any caller claims.
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 MAX_BODY = 3 * 1024 * 1024
 MAX_AT_ONCE = 64
-READ_TIMEOUT = 10.0
-SHUTDOWN_TIMEOUT = 10.0
+PATIENCE = 10.0
 
 
 class WebhookServer:
@@ -48,6 +47,7 @@ class WebhookServer:
         conversions: Sequence[Conversion] = (),
         host: str = "127.0.0.1",
         port: int = 9443,
+        patience: float = PATIENCE,
     ) -> None:
         self._scheme = scheme or Scheme()
         self._reader = reader
@@ -58,6 +58,8 @@ class WebhookServer:
         self._tls = tls
         self._host = host
         self._port = port
+        self._patience = patience
+        self._silent: set[web.RequestHandler] = set()
         self._working = asyncio.Semaphore(MAX_AT_ONCE)
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
@@ -69,14 +71,12 @@ class WebhookServer:
         application = web.Application(client_max_size=MAX_BODY)
         application.router.add_post("/{path:.*}", self._handle)
         self._runner = web.AppRunner(
-            application, access_log=None, auto_decompress=False, shutdown_timeout=SHUTDOWN_TIMEOUT
+            application, access_log=None, auto_decompress=False, shutdown_timeout=self._patience
         )
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        serve = self._runner.server
-        assert serve is not None  # noqa: S101 - setup made it
         self._listener = await loop.create_server(
-            serve, self._host, self._port, ssl=self._tls, ssl_handshake_timeout=READ_TIMEOUT
+            self._connected, self._host, self._port, ssl=self._tls, ssl_handshake_timeout=self._patience
         )
         self._port = self._listener.sockets[0].getsockname()[1]
         return self._port
@@ -96,15 +96,30 @@ class WebhookServer:
                 transport.abort()
         await asyncio.sleep(0)  # the loop lets go of their sockets in its next round
 
+    def _connected(self) -> web.RequestHandler:
+        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - we listen
+        connection = self._runner.server()
+        self._silent.add(connection)
+        asyncio.get_running_loop().call_later(self._patience, self._cut_off, connection)
+        return connection
+
+    def _cut_off(self, connection: web.RequestHandler) -> None:
+        """Those who asked nothing in their time. aiohttp counts only from the first request on."""
+        if connection in self._silent:
+            self._silent.discard(connection)
+            if connection.transport is not None:
+                connection.transport.abort()
+
     async def _handle(self, request: web.Request) -> web.Response:
         from aiohttp import web
 
+        self._silent.discard(request.protocol)
         function = self._functions.get(request.path)
         if function is None and not (request.path == "/convert" and self._conversions):
             raise web.HTTPNotFound
         async with self._working:
             try:
-                async with asyncio.timeout(READ_TIMEOUT):
+                async with asyncio.timeout(self._patience):
                     body = await request.read()  # 413 when it is too large
             except TimeoutError:
                 raise web.HTTPRequestTimeout from None
