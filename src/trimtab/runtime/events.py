@@ -26,12 +26,12 @@ from msgspec import UNSET
 
 from trimtab.client.protocol import Client, Object
 from trimtab.model.clock import Clock, format_micro_time
-from trimtab.model.document import convert
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Event, EventSeries, ObjectReference
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.event_series import Correlator, Said, Series, cut, reference_to
+from trimtab.runtime.objects import typed
 
 NOTE_MAX, WORD_MAX = 1024, 128  # bytes; of events.k8s.io/v1
 NAME_MAX = 253
@@ -199,9 +199,8 @@ class Recorder:
                     return await self._client.create(self._event(series))
                 if error.code != 409:
                     raise
-            fresh: Object = await self._client.get(Event, event.name, event.namespace)
-            latest = fresh if isinstance(fresh, Event) else convert(fresh.raw, Event)
-            return await self._client.patch(latest, latest.replace(series=counted))
+            fresh = typed(await self._client.get(Event, event.name, event.namespace), Event)
+            return await self._client.patch(fresh, fresh.replace(series=counted))
 
         series.event = await self._send(patch) or event
 
@@ -210,9 +209,7 @@ class Recorder:
         problem: Exception
         for pause in (*PAUSES, None):
             try:
-                written: Object = await act()
-                # A client whose scheme does not know events gives them untyped.
-                return written if isinstance(written, Event) else convert(written.raw, Event)
+                return typed(await act(), Event)
             except StatusError as error:
                 problem, passing = error, error.code in PASSING
             except (OSError, TimeoutError) as error:

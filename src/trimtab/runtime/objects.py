@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.client.protocol import AnyKind, Named, Object, Ref
-from trimtab.model.document import plain
+from trimtab.model.document import convert, plain
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
+R = TypeVar("R", bound=Resource)
 
 
 def kind_of(obj: Object) -> AnyKind:
@@ -39,3 +40,8 @@ def with_metadata(obj: O, **changes: Any) -> O:
     names = dict(zip(msgspec.structs.asdict(obj.metadata), obj.metadata.__struct_encode_fields__, strict=True))
     written = {names[name]: plain(value) for name, value in changes.items()}
     return Untyped({**obj.raw, "metadata": {**obj.raw.get("metadata", {}), **written}})  # type: ignore[return-value]
+
+
+def typed(obj: Object, cls: type[R]) -> R:
+    """As `cls`. A client whose scheme does not know the class gives objects untyped."""
+    return obj if isinstance(obj, cls) else convert(obj.raw, cls)
