@@ -111,9 +111,8 @@ async def test_connections_are_kept_alive() -> None:
         for _ in range(3):
             assert (await transport.call(GET)).code == 200
         assert len(peer.requests) == 3
-        assert transport._session is not None
-        assert transport._session.connector is not None
-        assert len(transport._session.connector._conns) == 1  # type: ignore[attr-defined]
+        assert transport._wire is not None
+        assert len(transport._wire._all) == 1
 
 
 async def test_a_status_is_raised_as_it_is() -> None:

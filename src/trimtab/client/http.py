@@ -1,4 +1,4 @@
-"""Calls over HTTP/1.1, to any server on the network or on a unix socket, with aiohttp.
+"""Calls over HTTP/1.1, to any server on the network or on a unix socket.
 
 Flow: credentials → request → answer, or another attempt as `retry.py` allows. A 401 is tried once more with new
 credentials. Guarantees: certificates are verified; nothing is redirected; answers, lines and waiting are bounded; a
@@ -7,17 +7,16 @@ write is never sent twice unless the server surely did not look at the first.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from urllib.parse import quote, urlencode, urlsplit
 
-import aiohttp
 import msgspec
-import yarl
 
 from trimtab import __version__
 from trimtab.client import tls
@@ -25,6 +24,7 @@ from trimtab.client.config import Config, ConfigError
 from trimtab.client.credentials import Identity
 from trimtab.client.retry import Failure, Policy, failure_of, pause
 from trimtab.client.transport import Call, Reply, Silent, Unreachable, refusal
+from trimtab.client.wire import Answer, Broken, NotConnected, TooLong, Wire
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError, unauthorized
 
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpTransport:
-    """One server, with a pool of connections that are kept alive. `warn` hears what the server warns of."""
+    """One server, with connections that are kept alive. `warn` hears what the server warns of."""
 
     def __init__(
         self,
@@ -58,72 +58,71 @@ class HttpTransport:
         self._policy = policy
         self._clock = clock or SystemClock()
         self._warn = warn
-        self._base = "http://localhost" if config.socket else config.server
-        self._secure = self._base.startswith("https://")
-        self._headers = [("User-Agent", user_agent), *config.headers]
-        if config.socket or urlsplit(self._base).hostname in ("localhost", "127.0.0.1", "::1"):
-            self._headers.append(("Accept-Encoding", "identity"))  # to squeeze costs more than to carry
-        self._session: aiohttp.ClientSession | None = None
-        self._shown: tuple[bytes, bytes] | None = None  # whose certificate the session shows
-        self._tls: ssl.SSLContext | bool = True
+        address = urlsplit("http://localhost" if config.socket else config.server)
+        self._secure = address.scheme == "https"
+        self._prefix = address.path.rstrip("/")
+        self._target = config.socket or (address.hostname or "", address.port or (443 if self._secure else 80))
+        local = config.socket or address.hostname in ("localhost", "127.0.0.1", "::1")
+        coding = "identity" if local else "gzip"  # nearby, to squeeze costs more than to carry
+        headers = [("Host", address.netloc.rpartition("@")[2]), ("User-Agent", user_agent), ("Accept-Encoding", coding)]
+        self._headers = b"".join(_header(name, value) for name, value in (*headers, *config.headers))
+        self._wire: Wire | None = None
+        self._shown: tuple[bytes, bytes] | None = None  # whose certificate the connections show
 
     async def call(self, call: Call) -> Reply:
-        timeout = aiohttp.ClientTimeout(total=self._limits.request, sock_connect=self._limits.connect)
-        response, body = await self._answer(call, timeout)
-        return Reply(code=response.status, body=body)
+        answer = await self._answer(call)
+        return Reply(code=answer.code, body=answer.body)
 
     async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect, sock_read=inactivity)
-        response, _ = await self._answer(call, timeout, whole=False)
+        answer = await self._answer(call, inactivity)
+        parts: list[bytes] = []  # of a line that goes on in the next chunk
+        size = 0
         try:
-            parts: list[bytes] = []  # of a line that goes on in the next chunk
-            size = 0
-            while chunk := await response.content.readany():
-                *lines, rest = chunk.split(b"\n")
-                if lines and parts:
-                    lines[0] = b"".join((*parts, lines[0]))
-                    parts, size = [], 0
-                for line in lines:
-                    if line:
-                        yield line
-                if rest:
-                    parts.append(rest)
-                    size += len(rest)
-                if size > self._limits.line:
-                    raise StatusError(500, "InternalError", f"a line of the answer is over {self._limits.line} bytes")
-        except (TimeoutError, aiohttp.ClientError) as raised:
-            raise self._broken(raised, timeout)[1] from None
-        finally:
-            _abort(response)
+            async with aclosing(answer.chunks(inactivity)) as chunks:
+                async for chunk in chunks:
+                    *lines, rest = chunk.split(b"\n")
+                    if lines and parts:
+                        lines[0] = b"".join((*parts, lines[0]))
+                        parts, size = [], 0
+                    for line in lines:
+                        if line:
+                            yield line
+                    if rest:
+                        parts.append(rest)
+                        size += len(rest)
+                    if size > self._limits.line:
+                        raise StatusError(
+                            500, "InternalError", f"a line of the answer is over {self._limits.line} bytes"
+                        )
+        except (TimeoutError, OSError) as raised:
+            raise self._broken(raised, inactivity)[1] from None
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
 
-    async def _answer(
-        self, call: Call, timeout: aiohttp.ClientTimeout, *, whole: bool = True
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
-        """A good answer with its body, or without when it is not wanted whole."""
+    async def _answer(self, call: Call, inactivity: float | None = None) -> Answer:
+        """A good answer: whole, or with `inactivity` as a stream."""
         attempt, renewed = 1, False
         while True:
             wish: int | None = None
             error: Exception
             identity = await self._identity()
+            within = self._limits.request if inactivity is None else inactivity
             try:
-                response = await self._send(call, identity, timeout)
-                body = await self._body(response) if whole or response.status >= 300 else b""
-            except (TimeoutError, aiohttp.ClientError, OSError) as raised:
-                failure, error = self._broken(raised, timeout)
+                answer = await self._send(call, identity, within, stream=inactivity is not None)
+            except (TimeoutError, OSError) as raised:
+                failure, error = self._broken(raised, within)
             else:
-                self._hear(response.headers.getall("Warning", ()))
-                if response.status < 300:
-                    return response, body
-                error = refused = refusal(response.status, body, _retry_after(response.headers))
-                if response.status == 401 and not renewed and self._renews(identity):
+                self._hear(answer)
+                if answer.code < 300:
+                    return answer
+                error = refused = refusal(answer.code, answer.body, _retry_after(answer))
+                if answer.code == 401 and not renewed and self._renews(identity):
                     renewed = True
                     continue
-                found = failure_of(response.status)
+                found = failure_of(answer.code)
                 if found is None:
                     raise error
                 failure, wish = found, refused.retry_after
@@ -145,93 +144,67 @@ class HttpTransport:
     def _renews(self, refused: Identity) -> bool:
         return self.config.credentials is not None and self.config.credentials.refused(refused)
 
-    async def _send(self, call: Call, identity: Identity, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        session = await self._connected(identity)
-        headers = [*self._headers, ("Accept", call.accept)]
+    async def _send(self, call: Call, identity: Identity, within: float, *, stream: bool) -> Answer:
+        wire = self._connected(identity)
+        target = self._prefix + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
+        parts = [f"{call.method} {target} HTTP/1.1\r\n".encode(), self._headers, _header("Accept", call.accept)]
         if identity.authorization:
-            headers.append(("Authorization", identity.authorization))
+            parts.append(_header("Authorization", identity.authorization))
         if call.body:
-            headers.append(("Content-Type", call.content_type))
-        target = self._base + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
-        return await session.request(
-            call.method,
-            yarl.URL(target, encoded=True),
-            headers=headers,
-            data=call.body or None,
-            timeout=timeout,
-            ssl=self._tls,
-            server_hostname=self.config.tls_server_name or None,
-            allow_redirects=False,
-        )
+            parts.append(_header("Content-Type", call.content_type))
+        if call.body or not call.safe:
+            parts.append(b"Content-Length: %d\r\n" % len(call.body))
+        request = b"".join((*parts, b"\r\n", call.body))
+        try:
+            async with asyncio.timeout(within):
+                return await wire.ask(request, stream=stream, limit=self._limits.body)
+        except TooLong:
+            raise StatusError(500, "InternalError", f"the answer is over {self._limits.body} bytes") from None
 
-    async def _connected(self, identity: Identity) -> aiohttp.ClientSession:
-        """The session whose connections show the current certificate."""
+    def _connected(self, identity: Identity) -> Wire:
+        """The connections that show the current certificate."""
         shown = (identity.certificate, identity.key)
-        if self._session is None or shown != self._shown:
-            old, self._session, self._shown = self._session, self._opened(identity), shown
-            if old is not None:
-                await old.close()
-        return self._session
+        if self._wire is None or shown != self._shown:
+            if self._wire is not None:
+                self._wire.close()
+            context = tls.context(self.config, identity) if self._secure else None
+            self._wire = Wire(self._target, context, self.config.tls_server_name, self._limits.connect)
+            self._shown = shown
+        return self._wire
 
-    def _opened(self, identity: Identity) -> aiohttp.ClientSession:
-        connector: aiohttp.BaseConnector
-        if self.config.socket:
-            connector = aiohttp.UnixConnector(self.config.socket, limit=0)
-        else:
-            connector = aiohttp.TCPConnector(limit=0, limit_per_host=0)
-        self._tls = tls.context(self.config, identity) if self._secure else True
-        session = aiohttp.ClientSession(connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
-        session._retry_connection = False  # it would send a DELETE twice; `retry.py` decides
-        return session
-
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async with response:
-            while chunk := await response.content.readany():
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > self._limits.body:
-                    response.close()
-                    raise StatusError(500, "InternalError", f"the answer is over {self._limits.body} bytes")
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-    def _broken(self, raised: Exception, timeout: aiohttp.ClientTimeout) -> tuple[Failure, Exception]:
+    def _broken(self, raised: Exception, within: float) -> tuple[Failure, Exception]:
         """What kind of failure it was, and how to say it."""
         server = self.config.server
-        if isinstance(raised, aiohttp.ClientConnectorCertificateError):
-            why = getattr(raised.certificate_error, "verify_message", "") or str(raised.certificate_error)
-            raise ConfigError(f"{server}: its certificate is not trusted: {why}") from None
-        if isinstance(raised, aiohttp.ClientConnectorError):
-            why = os.strerror(raised.os_error.errno) if raised.os_error.errno else str(raised.os_error)
-            return Failure.NOT_SENT, Unreachable(f"{server} does not answer: {why}")
-        if isinstance(raised, aiohttp.ConnectionTimeoutError):
-            return Failure.NOT_SENT, Silent(f"{server} did not answer within {self._limits.connect:g} s")
+        if isinstance(raised, ssl.SSLCertVerificationError):
+            raise ConfigError(f"{server}: its certificate is not trusted: {raised.verify_message}") from None
+        if isinstance(raised, NotConnected):
+            return Failure.NOT_SENT, Silent(f"{server} {raised}")
         if isinstance(raised, TimeoutError):
-            waited = timeout.total or timeout.sock_read
-            return Failure.LOST, Silent(f"{server} did not answer within {waited:g} s")
-        return Failure.LOST, Unreachable(f"{server}: the connection broke: {raised}")
+            return Failure.LOST, Silent(f"{server} did not answer within {within:g} s")
+        if isinstance(raised, Broken):
+            return Failure.LOST, Unreachable(f"{server}: the connection broke: {raised}")
+        number = raised.errno if isinstance(raised, OSError) else None
+        why = os.strerror(number) if number is not None and number > 0 else str(raised)
+        return Failure.NOT_SENT, Unreachable(f"{server} does not answer: {why}")
 
-    def _hear(self, warnings: Any) -> None:
+    def _hear(self, answer: Answer) -> None:
         if self._warn is not None:
-            for value in warnings:
+            for value in answer.values(b"warning"):
                 self._warn(_warning(value))
 
 
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """End a stream's connection at once: it cannot be used again, and a peer that is gone would not say goodbye."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
+def _header(name: str, value: str) -> bytes:
+    if "\r" in value or "\n" in value:
+        raise ConfigError(f"the header {name} would hold a line break")
+    return f"{name}: {value}\r\n".encode("latin-1", "replace")
+
+
+def _retry_after(answer: Answer) -> int | None:
+    value = next(iter(answer.values(b"retry-after")), "")
+    return int(value) if value.isdecimal() and len(value) < 9 else None
 
 
 _NOBODY = Identity()
-
-
-def _retry_after(headers: Mapping[str, str]) -> int | None:
-    value = headers.get("Retry-After", "")
-    return int(value) if value.isdecimal() and len(value) < 9 else None
 
 
 def _warning(value: str) -> str:
