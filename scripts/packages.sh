@@ -14,6 +14,14 @@ debian() { # the command, the package
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "$2" >/dev/null
 }
 
+postgres() { # Debian keeps the server out of the path
+  command -v postgres >/dev/null && command -v initdb >/dev/null && return
+  for folder in /usr/lib/postgresql/*/bin; do
+    [ -x "$folder/postgres" ] && [ -x "$folder/initdb" ] && return
+  done
+  debian postgres postgresql
+}
+
 kubectl() {
   command -v kubectl >/dev/null && return
   [ -x "$bin/kubectl" ] && return
@@ -31,4 +39,5 @@ kubectl() {
 
 debian openssl openssl
 debian git git
+postgres
 kubectl
