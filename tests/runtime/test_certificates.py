@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from trimtab.client.api import ApiClient
-from trimtab.client.protocol import Ref
+from trimtab.client.protocol import Query, Ref
 from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
@@ -252,37 +252,67 @@ async def test_a_pass_that_fails_is_tried_again(replica: Callable[..., Certifica
 
 
 class Gate:
-    """A client that waits before each write until it is let through."""
+    """A client that waits before one of its calls until it is let through."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, held: int) -> None:
         self._client = client
+        self._until = held
         self.reached = asyncio.Event()
         self.open = asyncio.Event()
 
     async def get(self, *args: Any) -> Any:
+        await self._pass()
         return await self._client.get(*args)
 
     async def patch(self, *args: Any) -> Any:
-        self.reached.set()
-        await self.open.wait()
+        await self._pass()
         return await self._client.patch(*args)
 
+    async def _pass(self) -> None:
+        self._until -= 1
+        if self._until == 0:
+            self.reached.set()
+            await self.open.wait()
 
+
+@pytest.mark.parametrize("cause", ["age", "deletion"])
+@pytest.mark.parametrize("held", range(1, 7))
 async def test_a_replica_that_slept_in_the_middle_of_a_pass_undoes_nothing(
-    replica: Callable[..., Certificates], client: ApiClient, targets: Targets, clock: FakeClock
+    replica: Callable[..., Certificates],
+    client: ApiClient,
+    namespace: str,
+    targets: Targets,
+    clock: FakeClock,
+    held: int,
+    cause: str,
 ) -> None:
+    """It reads two configurations and one that is not there, then the Secret, then writes both configurations."""
     await replica().refresh()
-    await client.delete(Ref(VALIDATING, targets.validating[0]))
-    await client.create(configuration(VALIDATING.kind, targets.validating[0]))
-    gate = Gate(client)
+    for kind in (VALIDATING, MUTATING):
+        await client.delete(Ref(kind, targets.validating[0]))
+        await client.create(configuration(kind.kind, targets.validating[0]))
+    gate = Gate(client, held)
     sleeping = asyncio.create_task(replica(gate).refresh())
-    await gate.reached.wait()  # with the old bundle in its hands
-    await clock.advance(LIVES.authority.total_seconds() * 0.7)
-    announced = await replica().refresh()
-    assert announced.next is not None
+    await gate.reached.wait()
+    if cause == "age":
+        await clock.advance(LIVES.authority.total_seconds() * 0.7)
+    else:
+        await client.delete(Ref(Secret, "test-webhook-certs", namespace))
+    newest = await replica().refresh()
+    since = (await client.list(VALIDATING)).revision
     gate.open.set()
     await sleeping
-    assert await bundles(client, targets) == {announced.trusted}
+    end = f"{targets.validating[0]}-end"
+    await client.create(configuration(VALIDATING.kind, end))
+    async with contextlib.aclosing(client.watch(VALIDATING, Query(), since)) as events:
+        async for event in events:  # what it wrote on its way
+            assert event.object is not None
+            if event.object.name == end:
+                break
+            config = event.object.raw["webhooks"][0]["clientConfig"]
+            assert base64.b64decode(config["caBundle"]) == newest.trusted
+    await client.delete(Ref(VALIDATING, end))
+    assert await bundles(client, targets) == {newest.trusted}
 
 
 def rotated(bundle: Bundle | None, days: float, *, carried: bool = True, lives: Lives = LIVES) -> Bundle:
@@ -352,24 +382,36 @@ def test_lives_that_cannot_overlap_are_refused() -> None:
         Lives(authority=timedelta(days=100), serving=timedelta(days=90))
 
 
-class Checked:
-    """A client before and after each of whose writes the world is checked."""
+class Unsteady:
+    """A client whose calls interleave with those of others, and now and then fail before or after they took place. The
+    world is checked before and after each write."""
 
-    def __init__(self, client: ApiClient, check: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, client: ApiClient, chance: random.Random, check: Callable[[], Awaitable[None]]) -> None:
         self._client = client
+        self._chance = chance
         self._check = check
 
     async def get(self, *args: Any) -> Any:
+        await self._delay()
         return await self._client.get(*args)
 
     async def create(self, obj: Any) -> Any:
+        await self._delay()
         return await self._client.create(obj)
 
     async def patch(self, old: Any, new: Any) -> Any:
+        await self._delay()
         await self._check()
         written = await self._client.patch(old, new)
         await self._check()
+        await self._delay()
         return written
+
+    async def _delay(self) -> None:
+        for _ in range(self._chance.randrange(4)):
+            await asyncio.sleep(0)
+        if self._chance.random() < 0.02:
+            raise TimeoutError("no answer")
 
 
 @pytest.mark.parametrize("client", ["local"], indirect=True)
@@ -377,7 +419,7 @@ class Checked:
 async def test_for_three_years_whoever_trusts_the_configuration_can_connect_to_every_replica(
     client: ApiClient, replica: Callable[..., Certificates], targets: Targets, clock: FakeClock, seed: int
 ) -> None:
-    """Two replicas, each of which now and then does not look for up to 29 days, and serves on."""
+    """Two replicas, each of which now and then does not look for up to 25 days, and serves on."""
     chance = random.Random(seed)
     served: set[x509.Certificate] = set()
     trusted: set[bytes] = set()
@@ -391,19 +433,27 @@ async def test_for_three_years_whoever_trusts_the_configuration_can_connect_to_e
                 served.add(leaf)
                 trusts(bundle, leaf, clock.now())
 
-    checked = Checked(client, check)
-    for one in (replica(checked), replica(checked)):
-        await one.refresh()
-        replicas.append(one)
+    async def refreshed(one: Certificates) -> None:
+        for _ in range(5):
+            with contextlib.suppress(TimeoutError):
+                await one.refresh()
+                return
+        raise AssertionError("five failures in a row")
+
+    made = [replica(Unsteady(client, chance, check)) for _ in range(2)]
+    for one in made:
+        await refreshed(one)
+    replicas += made
     due = [0.0, 0.0]
     while clock.now() < START + timedelta(days=3 * 365):
-        first = min(range(2), key=lambda index: due[index])
-        await clock.advance(max(0.0, due[first] - clock.monotonic()))
+        await clock.advance(max(0.0, min(due) - clock.monotonic()))
         if chance.random() < 0.2:
             await check()
-        await replicas[first].refresh()
-        pause = chance.uniform(5, 29) if chance.random() < 0.05 else chance.uniform(0.5, 3)
-        due[first] = clock.monotonic() + pause * DAY
+        awake = [index for index in range(2) if due[index] <= clock.monotonic() + DAY]
+        await asyncio.gather(*(refreshed(replicas[index]) for index in awake))
+        for index in awake:
+            pause = chance.uniform(5, 25) if chance.random() < 0.05 else chance.uniform(0.5, 3)
+            due[index] = clock.monotonic() + pause * DAY
     assert len(served) >= 3 * 365 // 60
     assert len(trusted) >= 8  # one, two, one … authorities: four rotations and more
 

@@ -21,6 +21,7 @@ from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget, serving
 from trimtab.client.api import ApiClient
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
 from trimtab.model.kubernetes import Deployment
+from trimtab.runtime.certificates import Certificates
 from trimtab.runtime.webhooks import MAX_BODY, WebhookServer
 from trimtab.runtime.webhooks_manifest import Service, configurations
 from trimtab.runtime.webhooks_patch import json_patch
@@ -43,10 +44,19 @@ async def broken(request: AdmissionRequest[Any], reader: Reader) -> Allowed | De
     raise ValueError("password: hunter2")
 
 
+async def hanging(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+    await asyncio.Event().wait()
+    return Allowed()
+
+
 @pytest.fixture
 async def ask(client: ApiClient, namespace: str) -> AsyncIterator[Ask]:
     """Posts bodies as an API server would; the code and the text of the answer."""
-    functions = (*ADMISSION, Admission(name="broken", kinds=(Gadget,), function=broken))
+    functions = (
+        *ADMISSION,
+        Admission(name="broken", kinds=(Gadget,), function=broken),
+        Admission(name="hanging", kinds=(Gadget,), function=hanging, timeout=0.01),
+    )
     async with serving(client, namespace, functions, Nothing()) as (url, certificates):
         trusted = (await certificates.refresh()).trusted.decode()
         tls = ssl.create_default_context(cadata=trusted)
@@ -159,6 +169,39 @@ async def test_a_body_that_is_too_large_is_not_read(ask: Ask) -> None:
 async def test_a_function_that_fails_is_a_500_that_tells_no_secrets(ask: Ask) -> None:
     code, text = await ask("/validate/broken", review(gadget("a")))
     assert (code, text) == (500, 'admission function "broken" failed: it raised ValueError\n')
+
+
+@LOCAL
+async def test_a_function_that_takes_too_long_is_a_500(ask: Ask) -> None:
+    code, text = await ask("/validate/hanging", review(gadget("a")))
+    assert (code, text) == (500, 'admission function "hanging" failed: no answer within 0.01 s\n')
+
+
+@LOCAL
+async def test_a_server_that_stops_finishes_what_it_was_asked(client: ApiClient, namespace: str) -> None:
+    asked, decided = asyncio.Event(), asyncio.Event()
+
+    async def ponder(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+        asked.set()
+        await decided.wait()
+        return Allowed()
+
+    certificates = Certificates(client, namespace=namespace, name="hooks", hosts=("127.0.0.1",))
+    tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+    functions = (Admission(name="ponder", kinds=(Gadget,), function=ponder),)
+    server = WebhookServer(functions, tls=certificates.context, reader=Nothing(), port=0)
+    url = f"https://127.0.0.1:{await server.start()}/validate/ponder"
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+        answer = asyncio.create_task(session.post(url, json=review(gadget("a"))))
+        await asked.wait()
+        stopping = asyncio.create_task(server.stop())
+        await asyncio.sleep(0)
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.post(url)
+        decided.set()
+        response = await answer
+        assert (await response.json())["response"]["allowed"] is True
+        await stopping
 
 
 @LOCAL

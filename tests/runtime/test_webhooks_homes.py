@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.e2e.kubectl import Kubectl, newest
@@ -165,6 +166,22 @@ async def test_both_homes_change_alike(hooked: ApiClient, embedded: ApiClient, n
     ours = await embedded.create(of(namespace, "good", size=3))
     assert (ours.spec, ours.metadata.labels) == (theirs.spec, theirs.metadata.labels)
     assert ours.spec.owner == "admin"
+
+
+async def test_whatever_functions_say_a_terminating_object_may_let_go_of_its_finalizers(
+    hooked: ApiClient, namespace: str
+) -> None:
+    await hooked.create(of(namespace, "other"))
+    held = of(namespace, "held").raw
+    held["metadata"] |= {"annotations": {"hooks.dev/frozen": "yes"}, "finalizers": ["hooks.dev/held"]}
+    await hooked.create(Untyped(held))
+    await hooked.delete(Ref(Gadget, "held", namespace))
+    old = await hooked.get(Gadget, "held", namespace)
+    with pytest.raises(StatusError, match="it is frozen"):
+        await hooked.patch(old, old.replace(spec=old.spec.replace(size=2)))
+    await hooked.patch(old, old.replace(metadata=msgspec.structs.replace(old.metadata, finalizers=())))
+    with pytest.raises(StatusError, match="not found"):
+        await hooked.get(Gadget, "held", namespace)
 
 
 @pytest.mark.cluster

@@ -43,8 +43,10 @@ async def owned(request: AdmissionRequest[Gadget], reader: Reader) -> Allowed | 
 
 
 async def sized(request: AdmissionRequest[Gadget], reader: Reader) -> Allowed | Denied:
-    """Small enough, and what it names is there."""
+    """Small enough, and what it names is there; a frozen one does not change."""
     assert request.object is not None
+    if request.old is not None and "hooks.dev/frozen" in (request.old.metadata.annotations or {}):
+        return Denied(message="it is frozen")
     spec, errors = request.object.spec, []
     if spec.size > 10:
         errors.append(FieldError("spec.size", FieldProblem.INVALID, spec.size, "must be at most 10"))

@@ -31,6 +31,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.scheme import Untyped
 from trimtab.runtime.certificates_publish import Targets, carried, publish, read
 from trimtab.runtime.certificates_rotation import Action, Bundle, Lives, step
 
@@ -114,15 +115,17 @@ class Certificates:
         log.info("webhook certificates change", secret=self._secret, action=action.value)
         return perform(action, bundle, self._clock.now(), hosts=self._hosts, lives=self._lives)
 
-    async def _load(self) -> Secret | None:
+    async def _load(self) -> Untyped | None:
+        """As its document, whether the client knows the class or not."""
         try:
-            return await self._client.get(Secret, self._secret, self._namespace)
+            found: Secret | Untyped = await self._client.get(Secret, self._secret, self._namespace)
+            return Untyped(dict(found.raw or {}))
         except StatusError as error:
             if error.code == 404:
                 return None
             raise
 
-    async def _store(self, secret: Secret | None, bundle: Bundle) -> None:
+    async def _store(self, secret: Untyped | None, bundle: Bundle) -> None:
         data = {
             "tls.crt": bundle.serving.certificate.encode(),
             "tls.key": bundle.serving.key.encode(),
@@ -134,7 +137,7 @@ class Certificates:
             metadata = ObjectMeta(name=self._secret, namespace=self._namespace)
             await self._client.create(Secret(metadata=metadata, type="kubernetes.io/tls", data=encoded))
         else:
-            await self._client.patch(secret, secret.replace(data=encoded))
+            await self._client.patch(secret, Untyped({**secret.raw, "data": encoded}))
 
     def _use(self, bundle: Bundle) -> None:
         if bundle.serving.certificate == self._serving:
@@ -179,10 +182,10 @@ def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
         context.load_cert_chain(file.name)
 
 
-def _read(secret: Secret) -> Bundle | None:
+def _read(secret: Untyped) -> Bundle | None:
     """None when it is not ours or is damaged: then everything is made anew."""
-    data = secret.data if isinstance(secret.data, dict) else {}
+    encoded = (secret.raw.get("data") or {}).get(BUNDLE, "")
     try:
-        return msgspec.json.decode(base64.b64decode(data.get(BUNDLE, ""), validate=True), type=Bundle)
+        return msgspec.json.decode(base64.b64decode(encoded, validate=True), type=Bundle)
     except (msgspec.DecodeError, binascii.Error):
         return None
