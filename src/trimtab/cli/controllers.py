@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from trimtab.cli.access import Access, configured
-from trimtab.cli.codes import Problem
+from trimtab.cli.codes import FAILED, Problem, complain
 from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.client.api import ApiClient
 from trimtab.client.config import SERVICE_ACCOUNT, Config, ConfigError, unix
@@ -73,8 +73,8 @@ def controllers(options: Options) -> int:
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
         return uvloop.run(_run(options, systems, config))
     except (NoSystem, Problem, ConfigError, BlobsConfigError) as error:
-        print(f"trimtab: {error}", file=sys.stderr)
-        return 1
+        complain(str(error))
+        return FAILED
 
 
 async def _run(options: Options, systems: Sequence[System], config: Config) -> int:
@@ -90,16 +90,21 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
             owner = connect(config=config, scheme=scheme)
             stack.push_async_callback(owner.close)
             await prepare(owner, systems, rights=options.socket is not None)
-        managers = []
+        clients = [connect(config=_identity(config, system, options), scheme=scheme) for system in systems]
+        for client in clients:
+            stack.push_async_callback(client.close)
         async with _means(options, systems) as means:
-            for system in systems:
-                client = connect(config=_identity(config, system, options), scheme=scheme)
-                stack.push_async_callback(client.close)
-                managers.append(_manager(system, client, metrics, means, options))
+            pairs = zip(systems, clients, strict=True)
+            managers = [_manager(system, client, metrics, means, options) for system, client in pairs]
             if options.health_port is not None:
                 ready = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
                 health = HealthServer(options.health_host, options.health_port, checks={}, ready=ready, metrics=metrics)
                 await stack.enter_async_context(health)
+                log.info("health and metrics are served", port=health.port)
+            if options.webhook_port is not None:
+                from trimtab.cli.webhooks import serving
+
+                await stack.enter_async_context(serving(systems, clients, options.webhook_host, options.webhook_port))
             log.info("controllers start", systems=[system.name for system in systems], server=config.server)
             async with asyncio.TaskGroup() as tasks:
                 for manager in managers:
@@ -167,9 +172,10 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         if options.nats:
             from trimtab.runtime.queue_nats import NatsQueue
 
-            queue = await stack.enter_async_context(NatsQueue(options.nats))
+            queue = NatsQueue(options.nats)
         else:
             queue = LocalQueue(clock)
+        stack.push_async_callback(queue.close)
         workers = await stack.enter_async_context(Workers())
         yield _Means(blobs, Scratch(options.data_dir / "scratch", SCRATCH), queue, workers)
 

@@ -19,6 +19,7 @@ from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.model.scheme import Scheme
 from trimtab.model.yaml import dump
 from trimtab.runtime.prepare import documents
+from trimtab.runtime.rights import webhooks_of
 from trimtab.runtime.system import NAMESPACE, System
 
 Document = dict[str, Any]
@@ -152,4 +153,4 @@ def _webhooks(system: System, scheme: Scheme) -> list[Document]:
     from trimtab.runtime.webhooks_manifest import Service, configurations
 
     at = Service(namespace=NAMESPACE, name=system.name)
-    return configurations(system.admissions, name=f"trimtab-{system.name}", at=at, scheme=scheme)
+    return configurations(system.admissions, name=webhooks_of(system), at=at, scheme=scheme)

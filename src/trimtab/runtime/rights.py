@@ -55,22 +55,26 @@ def everywhere(system: System, scheme: Scheme) -> list[Document]:
     """The rules of the ClusterRole."""
     rights: dict[tuple[str, str], dict[str, None]] = {}
 
-    def grant(kind: AnyKind, verbs: tuple[str, ...], *parts: str) -> None:
+    def grant(kind: AnyKind, verbs: tuple[str, ...], part: str = "") -> None:
         record = _record(kind, scheme, system)
-        if record is not None:
-            for part in parts:
-                rights.setdefault((record.group, record.plural + part), {}).update(dict.fromkeys(verbs))
+        if record is not None and (part != "/status" or record.status):
+            rights.setdefault((record.group, record.plural + part), {}).update(dict.fromkeys(verbs))
 
     for cls in system.reconciles:
-        grant(cls.kind, (*READ, "patch"), "")
+        grant(cls.kind, (*READ, "patch"))
         grant(cls.kind, ("patch",), "/status")
-        grant(cls.kind, ("update",), "/finalizers")  # to own what blocks the owner's deletion
+        if cls.owns:
+            grant(cls.kind, ("update",), "/finalizers")  # to own what blocks the owner's deletion
         for kind in cls.owns:
-            grant(kind, KEEP, "")
+            grant(kind, KEEP)
         for watch in cls.watches:
-            grant(watch.kind, READ, "")
+            grant(watch.kind, READ)
     rights[("events.k8s.io", "events")] = dict.fromkeys(("create", "patch"))
-    return [*_merged(rights), *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme))]
+    return [
+        *_merged(rights),
+        *_webhooks(system),
+        *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme)),
+    ]
 
 
 def at_home(system: System, scheme: Scheme) -> list[Document]:
@@ -81,12 +85,32 @@ def at_home(system: System, scheme: Scheme) -> list[Document]:
         {"apiGroups": group, "resources": ["leases"], "resourceNames": [lease_of(system)], "verbs": ["get", "patch"]},
     ]
     if system.admissions:
-        lease.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]})
-        certs = [f"{system.name}-webhook-certs"]
-        lease.append(
-            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": certs, "verbs": [*READ, "patch", "update"]}
-        )
+        named = {"resourceNames": [f"{system.name}-webhook-certs"]}
+        lease += [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["secrets"], **named, "verbs": ["get", "patch"]},
+        ]
     return [*lease, *(rule for r in system.rules if r.own_namespace for rule in _written(r, scheme))]
+
+
+def _webhooks(system: System) -> list[Document]:
+    """To put the certificates' authority into its own configurations."""
+    kinds = {
+        a.mutating: "mutatingwebhookconfigurations" if a.mutating else "validatingwebhookconfigurations"
+        for a in system.admissions
+    }
+    if not kinds:
+        return []
+    names = [webhooks_of(system)]
+    group = ["admissionregistration.k8s.io"]
+    return [
+        {"apiGroups": group, "resources": sorted(kinds.values()), "resourceNames": names, "verbs": ["get", "patch"]}
+    ]
+
+
+def webhooks_of(system: System) -> str:
+    """The name of a system's webhook configurations."""
+    return f"trimtab-{system.name}"
 
 
 def lease_of(system: System) -> str:
