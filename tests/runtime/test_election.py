@@ -16,6 +16,7 @@ from trimtab.client.protocol import Preconditions, Query, Ref
 from trimtab.client.transport import Unreachable
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Lease, LeaseSpec
+from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.election import Election, Event, NotLeading, State, step
 from trimtab.runtime.guarded import Guarded
@@ -415,6 +416,7 @@ async def test_a_lease_is_released_even_when_the_answer_to_the_last_renewal_was_
 
 async def test_a_missing_namespace_is_told_once(client: ApiClient, candidate: Candidate, clock: FakeClock) -> None:
     a = Election(client, clock, name=NAME, namespace="nowhere", identity="a")
+    log.bind()  # sets logging up, which would undo the capture
     with capture_logs() as logs:
         assert not await a.attempt()
         assert not await a.attempt()
