@@ -67,9 +67,9 @@ async def apply(
                 raise
     if current is not None and current.raw is not None:
         meant = to_document(partial) if isinstance(partial, Resource) else partial.raw
-        # A typed partial names its kind by its class, which is also that of `current`.
-        names = {name: current.raw.get(name) for name in ("apiVersion", "kind")}
-        if not changes(current.raw, {**names, **meant}, manager, subresource):
+        # A typed partial names its kind by its class, which is also that of `current`; items of lists do not name it.
+        names = {"apiVersion": current.api_version, "kind": current.kind}
+        if not changes({**current.raw, **names}, {**names, **meant}, manager, subresource):
             return current
     return await client.apply(partial, manager=manager, force=force, subresource=subresource)
 
@@ -81,7 +81,7 @@ def changes(current: Document, partial: Document, manager: str, subresource: str
     held = current.get("metadata") or {}
     entries = [entry for entry in held.get("managedFields") or () if isinstance(entry, dict)]
     ours = [entry for entry in entries if _is_ours(entry, manager, subresource)]
-    if len(ours) != 1 or ours[0].get("apiVersion") != current["apiVersion"]:
+    if len(ours) != 1 or ours[0].get("apiVersion") != current.get("apiVersion"):
         return True
     metadata = dict(partial.get("metadata") or {})
     for name in ("name", "namespace", "uid", "resourceVersion"):
@@ -121,6 +121,8 @@ class _Walk(msgspec.Struct, frozen=True):
             return False
         if isinstance(meant, dict | list) and any(_below(other) for other in others):
             return False  # others own parts of it, so it is not atomic
+        if self.native and name in _DEFAULTED and isinstance(meant, dict):
+            meant = {**_DEFAULTED[name], **meant}
         return _equal(meant, held) or (self.native and above in _QUANTITIES and _equal_quantity(meant, held))
 
     def _same_map(self, meant: Any, held: Any, ours: Document, others: list[Document], name: str) -> bool:
@@ -261,5 +263,7 @@ _ATOMIC = frozenset(
     }
 )
 """Fields of Kubernetes' kinds that are atomic maps (x-kubernetes-map-type) wherever they occur."""
+_DEFAULTED: dict[str, Document] = {"fieldRef": {"apiVersion": "v1"}, "resourceFieldRef": {"divisor": "0"}}
+"""Defaults inside atomic maps of Kubernetes' kinds."""
 _QUANTITIES = frozenset({"hard", "limits", "overhead", "requests"})
 """Fields of Kubernetes' kinds whose values are quantities, which the server writes in their canonical form."""

@@ -15,6 +15,7 @@ only. What is recorded before the task runs waits for it. Never put a secret in 
 from __future__ import annotations
 
 import asyncio
+import platform
 import random
 import re
 from collections import deque
@@ -56,9 +57,10 @@ class Recorder:
         queue: int = QUEUE,
         chance: random.Random | None = None,
     ) -> None:
-        """`component` is a qualified name such as `trimtab.dev/discovery`, `instance` tells its processes apart."""
+        """`component` is a qualified name such as `trimtab.dev/discovery`, `instance` tells its
+        processes apart: the host's name when not given."""
         self.component = component
-        self.instance = cut(instance or component, WORD_MAX)
+        self.instance = cut(instance or platform.node() or component, WORD_MAX)
         self.lost = 0  # events that nobody will see
         self._client, self._clock = client, clock
         self._chance = chance or random.Random()  # noqa: S311 - jitter

@@ -26,7 +26,7 @@ from typing import TypeVar
 from trimtab.client.protocol import Client, Object
 from trimtab.model.errors import StatusError
 from trimtab.model.names import label_key_problems
-from trimtab.runtime.objects import is_deleting, kind_of, uid_of, with_metadata
+from trimtab.runtime.objects import is_deleting, kind_of, uid_of, uncached, with_metadata
 
 ATTEMPTS = 5
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
@@ -90,7 +90,7 @@ async def _remove(client: Client, obj: Object, name: str) -> None:
             if error.code != 409 or attempt == ATTEMPTS:
                 raise
         try:
-            obj = await client.get(kind_of(obj), obj.name, obj.namespace)
+            obj = await uncached(client).get(kind_of(obj), obj.name, obj.namespace)
         except StatusError as error:
             if error.code == 404:
                 return

@@ -153,7 +153,7 @@ class Inventory:
             if error.code == 404:  # also when the kind is not served yet, or no more
                 return None
             raise
-        return dict(found.raw)
+        return {**found.raw, "apiVersion": entry.api_version, "kind": entry.kind}
 
     async def _apply(self, step: Step, made: set[tuple[str, str]]) -> Document:
         """What exists is changed by force, but only if it is still the same object. What does not must not meet another."""

@@ -19,7 +19,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.inventory_plan import Entry, Identity
-from trimtab.runtime.objects import typed, uid_of, with_metadata
+from trimtab.runtime.objects import typed, uid_of, uncached, with_metadata
 from trimtab.runtime.owners import owner_reference
 
 RECORD = "runtime.trimtab.dev/inventory-record"
@@ -43,7 +43,7 @@ class Record:
     @classmethod
     async def read(cls, client: Client, owner: Object, namespace: str) -> Record:
         query = Query(namespace=namespace, labels=f"{RECORD}={uid_of(owner)}")
-        found = await client.list(ConfigMap, query)
+        found = await uncached(client).list(ConfigMap, query)
         return cls(client, owner, namespace, [typed(shard, ConfigMap) for shard in found.items])
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.client.protocol import AnyKind, Named, Object, Ref
+from trimtab.client.protocol import AnyKind, Client, Named, Object, Ref
 from trimtab.model.document import convert, plain
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
@@ -40,6 +40,12 @@ def with_metadata(obj: O, **changes: Any) -> O:
     names = dict(zip(msgspec.structs.asdict(obj.metadata), obj.metadata.__struct_encode_fields__, strict=True))
     written = {names[name]: plain(value) for name, value in changes.items()}
     return Untyped({**obj.raw, "metadata": {**obj.raw.get("metadata", {}), **written}})  # type: ignore[return-value]
+
+
+def uncached(client: Client) -> Client:
+    """For a read that decides about a write: the client behind a cache, or the same one when there is none."""
+    behind: Client = getattr(client, "live", client)
+    return behind
 
 
 def typed(obj: Object, cls: type[R]) -> R:

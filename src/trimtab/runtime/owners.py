@@ -14,7 +14,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.objectmeta import OwnerReference
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
-from trimtab.runtime.objects import is_deleting, kind_of, uid_of, with_metadata
+from trimtab.runtime.objects import is_deleting, kind_of, uid_of, uncached, with_metadata
 
 ATTEMPTS = 5
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object
@@ -102,7 +102,7 @@ async def create_or_adopt(
     Raises NotOurs, or the last StatusError when the world changed at every attempt: try again later.
     """
     owned = own(child, owner, scheme)
-    for attempt in range(1, ATTEMPTS + 1):
+    for _ in range(ATTEMPTS):
         try:
             return await client.create(owned)
         except StatusError as error:
@@ -110,11 +110,11 @@ async def create_or_adopt(
                 raise
             refused = error
         try:
-            existing = await client.get(kind_of(child), child.name, child.namespace)
+            existing = await uncached(client).get(kind_of(child), child.name, child.namespace)
         except StatusError as error:
-            if error.code != 404 or attempt == ATTEMPTS:
+            if error.code != 404:
                 raise
-            continue  # it went in between, or the cache does not have it yet
+            continue  # it went in between
         holder = controller_of(existing)
         if holder is not None and holder.uid == uid_of(owner):
             return existing
@@ -138,7 +138,7 @@ async def _may_adopt(
     if is_deleting(existing):
         raise NotOurs(existing, None, "is being deleted")
     # An owner that is gone or going must not take anything with it.
-    now = await client.get(kind_of(owner), owner.name, owner.namespace)
+    now = await uncached(client).get(kind_of(owner), owner.name, owner.namespace)
     if uid_of(now) != uid_of(owner) or is_deleting(now):
         raise NotOurs(existing, None, f"is not adopted: {owner.kind} {owner.name} itself is gone or being deleted")
 

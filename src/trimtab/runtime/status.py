@@ -22,7 +22,7 @@ from trimtab.model.document import plain
 from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.objects import kind_of, uid_of
+from trimtab.runtime.objects import kind_of, uid_of, uncached
 
 READY = "Ready"
 MESSAGE_MAX = 32768  # metav1.Condition
@@ -47,7 +47,7 @@ async def write_status(client: Client, obj: Object, status: Any) -> Any:
         if error.code != 409:
             raise
         conflict = error
-    fresh = await client.get(kind_of(obj), obj.name, obj.namespace)
+    fresh = await uncached(client).get(kind_of(obj), obj.name, obj.namespace)
     if not _is_same_verdict(obj, fresh):
         raise conflict
     return await client.patch(fresh, _with_status(fresh, status), subresource="status")
