@@ -51,6 +51,9 @@ class Gadgets(Controller[Gadget]):
         self._ledger = ledger
         self.concurrency = workers
 
+    async def start(self) -> None:
+        self._ledger.set_ready()
+
     async def reconcile(self, request: Request) -> None:
         started = time.time_ns()
         self._ledger.called()

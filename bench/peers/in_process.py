@@ -35,6 +35,7 @@ async def operate(options: argparse.Namespace) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, begin.set)
     async with serve(Settings(data_dir=options.data_dir, port=0)) as running:
         print(running.url, running.kubeconfig, sep="\n", flush=True)
+        ledger.set_ready()
         await begin.wait()
         await work(local_client(running.server, OWNER, scheme()), ledger, options.workers)
 

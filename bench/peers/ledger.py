@@ -1,9 +1,10 @@
 """Where each program under test notes what it did: a file, mapped into memory by the program and by the benchmark.
 
 A note costs less than a microsecond and no system call, in Go as in Python, and the benchmark can look at any time. The
-header is four numbers of 64 bits: reconciles that had work, reconciles in all, collections of garbage, unused. Then one
-record for each reconcile that had work: when the change was sent (Gadgets carry it in `spec.sequence`), and when its
-reconcile began, in nanoseconds of the wall clock. No two changes are sent at the same one.
+header is four numbers of 64 bits: reconciles that had work, reconciles in all, collections of garbage, and 1 from when
+the operator is ready to work. Then one record for each reconcile that had work: when the change was sent (Gadgets carry
+it in `spec.sequence`), and when its reconcile began, in nanoseconds of the wall clock. No two changes are sent at the
+same one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ class Ledger:
         path.write_bytes(bytes(HEADER.size + RECORD.size * records))
         return cls(path)
 
+    def set_ready(self) -> None:
+        self._counts[3] = 1
+
     def called(self) -> None:
         """Count a reconcile, whether it has work or not."""
         self._counts[1] += 1
@@ -44,6 +48,10 @@ class Ledger:
 
     def collected(self) -> None:
         self._counts[2] += 1
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._counts[3])
 
     @property
     def calls(self) -> int:

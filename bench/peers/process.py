@@ -35,7 +35,7 @@ class Operator:
     def memory(self) -> int:
         return resident_bytes(family(self.process.pid))
 
-    def rest(self, *, reconciled: int = 0, calls: int = 0, within: float = 300.0) -> float:
+    def rest(self, *, reconciled: int = 0, calls: int = 0, within: float = 600.0) -> float:
         """Wait until it has done all and is quiet. Returns since when, on the wall clock."""
         samples = deque([(time.time(), self.cpu())])
         give_up = time.monotonic() + within
@@ -49,7 +49,7 @@ class Operator:
                 continue
             since, used = samples.popleft()
             quiet = samples[-1][1] - used < QUIET
-            if quiet and self.ledger.calls >= calls and self.ledger.complete(reconciled):
+            if quiet and self.ledger.ready and self.ledger.calls >= calls and self.ledger.complete(reconciled):
                 return since
 
     def collect(self) -> None:

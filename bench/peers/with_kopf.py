@@ -1,11 +1,12 @@
 """The operator of the benchmark, written with kopf: a ConfigMap for each Gadget, and a status.
 
-    python bench/peers/with_kopf.py --kubeconfig FILE --ledger FILE [--workers 8]
+    python bench/peers/with_kopf.py --kubeconfig FILE --ledger FILE [--workers 8] [--in-status]
 
-It is set up as someone would who knows kopf and wants speed: uvloop, asynchronous handlers on a kept aiohttp session
-with orjson, no Events, no logs below warnings, and kopf's own notes in the status, so that they go in the one patch that
-writes it. kopf starts a worker for each object at once; a semaphore in the handler holds it to the asked concurrency.
-(`queueing.worker_limit` would not do: a worker keeps its place for seconds after its work.)
+It is set up as someone would who knows kopf and wants speed: uvloop (as `kopf run` has it), asynchronous handlers on a
+kept aiohttp session with orjson, no Events, no logs below warnings. kopf starts a worker for each object at once; a
+semaphore in the handlers holds them to the asked concurrency. (`queueing.worker_limit` would not do: a worker keeps its
+place for seconds after its work.) kopf notes what it has handled in an annotation, which is a write of its own;
+`--in-status` puts the note into the status, where it goes with what we write there.
 """
 
 from __future__ import annotations
@@ -34,28 +35,45 @@ def main() -> None:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--ledger", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--in-status", action="store_true")
     options = parser.parse_args()
     logging.getLogger().setLevel(logging.WARNING)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(operate(options.kubeconfig, Ledger(options.ledger), options.workers))
+        runner.run(operate(options))
 
 
-async def operate(kubeconfig: Path, ledger: Ledger, workers: int) -> None:
+async def operate(options: argparse.Namespace) -> None:
+    ledger = Ledger(options.ledger)
     collect_when_asked(ledger)
-    access = read_access(kubeconfig)
+    configure(in_status=options.in_status)
+    access = read_access(options.kubeconfig)
     headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
     async with aiohttp.ClientSession(
         access.url,
-        connector=aiohttp.TCPConnector(ssl=access.tls(), limit=workers),
+        connector=aiohttp.TCPConnector(ssl=access.tls(), limit=options.workers),
         headers=headers,
         json_serialize=lambda value: orjson.dumps(value).decode(),
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
-        register(access, session, ledger, asyncio.Semaphore(workers))
+        register(access, session, ledger, asyncio.Semaphore(options.workers))
         await kopf.operator(namespaces=["bench"], standalone=True)
 
 
+def configure(*, in_status: bool) -> None:
+    @kopf.on.startup()
+    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.posting.enabled = False
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage()
+        if in_status:
+            settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(field="status.kopf.last")
+            settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.kopf.progress")
+
+
 def register(access: Access, session: aiohttp.ClientSession, ledger: Ledger, places: asyncio.Semaphore) -> None:
+    @kopf.on.startup()
+    async def start(**_: Any) -> None:
+        ledger.set_ready()
+
     @kopf.on.login()
     async def login(**_: Any) -> kopf.ConnectionInfo:
         return kopf.ConnectionInfo(
@@ -65,12 +83,6 @@ def register(access: Access, session: aiohttp.ClientSession, ledger: Ledger, pla
             private_key_path=str(access.key) if access.key else None,
             token=access.token,
         )
-
-    @kopf.on.startup()
-    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-        settings.posting.enabled = False
-        settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(field="status.kopf.last")
-        settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.kopf.progress")
 
     def enabled(spec: kopf.Spec, **_: Any) -> bool:
         ledger.called()

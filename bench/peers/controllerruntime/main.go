@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	runnable "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
@@ -68,6 +69,13 @@ func run(path string, workers int) error {
 		Owns(&corev1.ConfigMap{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(&reconciler{manager.GetClient(), scheme, book})
+	if err != nil {
+		return err
+	}
+	err = manager.Add(runnable.RunnableFunc(func(ctx context.Context) error { // started when the caches are filled
+		book.setReady()
+		return nil
+	}))
 	if err != nil {
 		return err
 	}
