@@ -27,6 +27,7 @@ from trimtab.runtime.queue import (
     QueueFull,
     QueueUnavailable,
     State,
+    connect,
     step,
 )
 from trimtab.runtime.queue_nats import NatsQueue
@@ -481,7 +482,7 @@ async def test_a_server_that_is_killed_loses_nothing_and_brings_back_no_acknowle
 
 
 async def test_a_duplicate_is_known_after_the_server_came_back(own_server: NatsServer) -> None:
-    queue = NatsQueue(own_server.url, timeout=2)
+    queue = NatsQueue(own_server.url, timeout=1)
     await queue.publish("s", b"once", id="x")
     own_server.kill()
     own_server.restart()
@@ -518,7 +519,7 @@ import asyncio, sys
 from trimtab.runtime.queue_nats import NatsQueue
 
 async def main():
-    async for message in NatsQueue(sys.argv[1], stream=sys.argv[2]).consume("s", deadline=1.0):
+    async for message in NatsQueue(sys.argv[1], stream=sys.argv[2]).consume("s", deadline=0.5):
         print(message.payload.decode(), flush=True)
         await asyncio.Event().wait()
 
@@ -536,7 +537,7 @@ async def test_what_a_consumer_held_that_died_comes_to_another(nats_server: Nats
     process.send_signal(signal.SIGKILL)
     await process.wait()
     async with asyncio.timeout(30):
-        message = await anext(queue.consume("s", deadline=1.0))
+        message = await anext(queue.consume("s", deadline=0.5))
     assert (message.payload, message.deliveries) == (b"work", 2)
     await message.ack()
     await queue.close()
@@ -559,7 +560,7 @@ async def test_a_token_gets_in_and_is_never_shown(tmp_path: Path) -> None:
         await queue.publish("s", b"in")
         assert "hidden-word" not in repr(queue)
         await queue.close()
-        wrong = NatsQueue(server.url.replace("nats://", "nats://me:other-word@"), timeout=0.5)
+        wrong = NatsQueue(server.url.replace("nats://", "nats://me:other-word@"), timeout=0.2)
         with pytest.raises(QueueUnavailable) as caught:
             await wrong.ready()
         assert "other-word" not in f"{caught.value!r} {wrong!r} {caught.value.__cause__!r}"
@@ -576,13 +577,13 @@ async def test_the_certificate_of_the_server_is_verified(tmp_path: Path) -> None
         await trusting.publish("s", b"over TLS")
         await trusting.close()
         for doubtful in (url, server.url):
-            doubting = NatsQueue(doubtful, timeout=0.5)
+            doubting = NatsQueue(doubtful, timeout=0.2)
             with pytest.raises(QueueUnavailable, match="certificate verify failed"):
                 await doubting.ready()
 
 
 async def test_tls_that_was_asked_for_is_not_given_up_silently(nats_server: NatsServer) -> None:
-    queue = NatsQueue(nats_server.url.replace("nats://", "tls://"), timeout=0.5)
+    queue = NatsQueue(nats_server.url.replace("nats://", "tls://"), timeout=0.2)
     with pytest.raises(QueueUnavailable, match="SecureConnWanted"):
         await queue.ready()
 
@@ -595,3 +596,10 @@ def test_a_url_that_cannot_be_used_or_gives_secrets_away_is_refused(url: str) ->
     with pytest.raises(ValueError, match="--nats") as caught:
         NatsQueue(url, clock=SystemClock())
     assert "word" not in str(caught.value).replace("password", "")
+
+
+async def test_nats_is_used_where_it_is_named(nats_server: NatsServer) -> None:
+    assert isinstance(connect(None, clock=FakeClock()), LocalQueue)
+    queue = connect(nats_server.url, clock=SystemClock(), stream="named")
+    await queue.ready()
+    await queue.close()

@@ -38,6 +38,17 @@ class Home(Protocol):
         """A second one in the same place, as another process would have."""
 
 
+class ImpatientClock(FakeClock):
+    """Lets nobody wait, and notes who wanted to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
 class FolderHome:
     def __init__(self, root: Path) -> None:
         self.root = root

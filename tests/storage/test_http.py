@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.storage.conftest import LIMIT, HttpHome
+from tests.storage.conftest import LIMIT, HttpHome, ImpatientClock
 from trimtab.storage import serve
 from trimtab.storage.blobs import CHUNK, BlobsUnavailable, BlobTooLarge, digest_of, read
 from trimtab.storage.folder import FolderBlobs
@@ -189,17 +189,6 @@ class NoticedClock(FakeClock):
     async def sleep(self, seconds: float) -> None:
         self.asked.set()
         await super().sleep(seconds)
-
-
-class ImpatientClock(FakeClock):
-    """Lets nobody wait, and notes who wanted to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
 
 class running:  # noqa: N801 - it reads as a word

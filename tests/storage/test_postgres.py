@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 import pytest
 
-from tests.storage.conftest import PostgresHome
+from tests.storage.conftest import ImpatientClock, PostgresHome
 from trimtab.storage import postgres as module
 from trimtab.storage.blobs import CHUNK, BlobMissing, BlobsUnavailable, Collected, digest_of, read
 from trimtab.storage.postgres import PostgresBlobs
@@ -59,8 +60,10 @@ async def test_a_put_whose_connection_dies_in_the_midst_is_done_again(
 
 async def test_a_put_that_never_succeeds_leaves_nothing(postgres_home: PostgresHome, dying: type[DyingSpool]) -> None:
     dying.times = 1000
+    impatient = PostgresBlobs(postgres_home.url, clock=ImpatientClock())
     with pytest.raises(BlobsUnavailable):
-        await postgres_home.blobs.put(CONTENT)
+        await impatient.put(CONTENT)
+    await impatient.close()
     with pytest.raises(BlobMissing):
         await postgres_home.blobs.stat(digest_of(CONTENT))
     assert await postgres_home.blobs.collect(grace=0) == Collected(0, 0)
@@ -98,9 +101,23 @@ async def test_several_that_start_at_once_make_one_set_of_tables(postgres_home: 
     await several[0].put(b"x")
 
 
+async def test_a_user_without_the_right_to_make_tables_can_use_those_that_are_there(
+    postgres_home: PostgresHome,
+) -> None:
+    schema = postgres_home.url.rpartition("=")[2]
+    user = f"{schema}_user"
+    await postgres_home.execute(f"CREATE USER {user} PASSWORD 'known'")
+    await postgres_home.execute(f"GRANT USAGE ON SCHEMA {schema} TO {user}")
+    await postgres_home.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user}")
+    blobs = PostgresBlobs(re.sub("//.*@", f"//{user}:known@", postgres_home.url))
+    digest = await blobs.put(b"allowed")
+    assert await read(blobs, digest, max_bytes=10) == b"allowed"
+    await blobs.close()
+
+
 async def test_tables_of_a_newer_release_are_left_alone(postgres_home: PostgresHome) -> None:
     await postgres_home.execute("UPDATE trimtab_blob_version SET version = $1", module.VERSION + 1)
-    with pytest.raises(BlobsUnavailable, match="newer release"):
+    with pytest.raises(BlobsUnavailable, match="upgrade"):
         await (await postgres_home.another()).ready()
 
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 import asyncio
 import enum
 import heapq
+import importlib.util
 import itertools
 import re
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -128,6 +129,17 @@ class PayloadTooLarge(QueueError):  # noqa: N818
 
 class QueueUnavailable(QueueError):  # noqa: N818
     """The queue cannot be reached, or is closed."""
+
+
+def connect(nats: str | None, *, clock: Clock, **options: Any) -> Queue:
+    """The queue behind `--nats URL`, or one in this process. The options are those of `NatsQueue`. ValueError."""
+    if nats is None:
+        return LocalQueue(clock)
+    if importlib.util.find_spec("nats") is None:
+        raise ValueError("--nats needs an extra: pip install 'trimtab[nats]'")
+    from trimtab.runtime.queue_nats import NatsQueue
+
+    return NatsQueue(nats, clock=clock, **options)
 
 
 def check_subject(subject: str) -> str:

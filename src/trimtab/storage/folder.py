@@ -128,8 +128,8 @@ class FolderBlobs:
     # Everything below blocks and runs in threads.
 
     def _make_folders(self) -> None:
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("tmp", "owners", "sha256"):
+        self._root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("", "tmp", "owners", "sha256"):
             _make_folder(self._root / name)
 
     def _begin(self) -> tuple[str, int]:

@@ -46,27 +46,27 @@ VERSION = 1
 _LOCK = 0x7472696D  # "trim": one at a time makes the tables
 _BATCH = 256
 _TABLES = """
-CREATE TABLE IF NOT EXISTS trimtab_blob_version (version integer NOT NULL);
-CREATE TABLE IF NOT EXISTS trimtab_blobs (
+CREATE TABLE trimtab_blob_version (version integer NOT NULL);
+CREATE TABLE trimtab_blobs (
   digest text PRIMARY KEY,
   size bigint NOT NULL,
   media_type text NOT NULL,
   touched timestamptz NOT NULL
 );
-CREATE INDEX IF NOT EXISTS trimtab_blobs_touched ON trimtab_blobs (touched);
-CREATE TABLE IF NOT EXISTS trimtab_blob_chunks (
+CREATE INDEX trimtab_blobs_touched ON trimtab_blobs (touched);
+CREATE TABLE trimtab_blob_chunks (
   digest text NOT NULL REFERENCES trimtab_blobs ON DELETE CASCADE,
   number integer NOT NULL,
   data bytea NOT NULL,
   PRIMARY KEY (digest, number)
 );
 ALTER TABLE trimtab_blob_chunks ALTER COLUMN data SET STORAGE EXTERNAL;
-CREATE TABLE IF NOT EXISTS trimtab_blob_pins (
+CREATE TABLE trimtab_blob_pins (
   owner text NOT NULL,
   digest text NOT NULL REFERENCES trimtab_blobs,
   PRIMARY KEY (owner, digest)
 );
-CREATE INDEX IF NOT EXISTS trimtab_blob_pins_digest ON trimtab_blob_pins (digest);
+CREATE INDEX trimtab_blob_pins_digest ON trimtab_blob_pins (digest);
 """
 
 
@@ -208,13 +208,16 @@ _AWAY = (
 
 
 async def _make_tables(connection: Any) -> None:
+    """Once for each database: later starts need no right to make tables, and wait for nobody."""
     await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-    await connection.execute(_TABLES)
-    version = await connection.fetchval("SELECT max(version) FROM trimtab_blob_version")
-    if version is None:
+    if await connection.fetchval("SELECT to_regclass('trimtab_blob_version')") is None:
+        await connection.execute(_TABLES)
         await connection.execute("INSERT INTO trimtab_blob_version VALUES ($1)", VERSION)
-    elif version > VERSION:
-        raise BlobsUnavailable(f"the tables of blobs have version {version}, made by a newer release: upgrade this one")
+    version = await connection.fetchval("SELECT max(version) FROM trimtab_blob_version")
+    if version != VERSION:
+        raise BlobsUnavailable(
+            f"the tables of blobs have version {version}, and this release knows {VERSION}: upgrade it"
+        )
 
 
 async def _nothing(connection: Any) -> None:
