@@ -19,6 +19,7 @@ import msgspec
 from trimtab.client.entries import Delta, Entry, Snapshot
 from trimtab.client.protocol import EventType, Object, Query
 from trimtab.model.document import read
+from trimtab.model.logs import log
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 from trimtab.model.selectors import LabelSelector
@@ -71,8 +72,12 @@ class Cache:
         ]
         for entry in snapshot.entries:
             before = self._entries.get(entry.namespace, {}).get(entry.name)
-            if before is None or before.revision != entry.revision:
-                changes.append(Change(self, before, entry, initial))
+            if before is not None and before.revision == entry.revision:
+                continue
+            if before is not None and self._uid(before) != self._uid(entry):  # another one took the name meanwhile
+                changes.append(Change(self, before, None))
+                before = None
+            changes.append(Change(self, before, entry, initial))
         self._entries = fresh
         self._reached(snapshot.revision)
         self._gone = {
@@ -263,11 +268,18 @@ class _Filed:
             self.values.setdefault(value, {})[request] = None
 
     def keys_of(self, cache: Cache, entry: Entry) -> tuple[str, ...]:
-        """Empty for an object that does not fit its class: a key function is written for those that do."""
+        """Empty for an object that does not fit its class, as a key function is written for those that do; and for one
+        on which the function fails: its mistake must not stop the watch."""
         obj = cache.decode(entry)
         if cache.typed and isinstance(obj, Untyped):
             return ()
-        return tuple(dict.fromkeys(self.index.keys(obj)))
+        try:
+            return tuple(dict.fromkeys(self.index.keys(obj)))
+        except Exception:
+            log.exception(
+                "an index failed on an object", index=self.index.name, object=f"{entry.namespace}/{entry.name}"
+            )
+            return ()
 
 
 _NONE: dict[str, Entry] = {}

@@ -37,9 +37,9 @@ class CachedClient:
         return self._client.scheme
 
     @property
-    def live(self) -> ApiClient:
-        """Reads that must not come from a cache."""
-        return self._client
+    def live(self) -> Client:
+        """For reads that must not come from a cache. A write through it is not seen before the watch tells it."""
+        return self._writer
 
     @overload
     async def find(self, kind: type[R], name: str, namespace: str = "") -> R | None: ...
@@ -109,7 +109,7 @@ class CachedClient:
                 found = (informer.cache.get(request) for request in informer.cache.indexed(index, value))
                 return [informer.cache.decode(e) for e in found if e is not None]
         names = self._informers.named(kind)[0]
-        raise LookupError(f'{names.kind} has no index "{index}"; a controller declares it in `indexes`')
+        raise LookupError(f'{names.kind} has no filled index "{index}"; a controller declares it in `indexes`')
 
     @overload
     def watch(self, kind: type[R], query: Query, since: str) -> AsyncGenerator[Event[R], None]: ...
@@ -162,7 +162,7 @@ class CachedClient:
         elif not dry_run:
             place = await self._client.place(ref.kind)
             request = Request((ref.namespace or self._client.namespace) if place.namespaced else "", ref.name)
-            for informer in self._informers.of(ref.kind):
+            for informer in self._informers.following(ref.kind):
                 informer.cache.forget(request)
         return left
 
@@ -173,15 +173,15 @@ class CachedClient:
         return next((i for i in self._informers.of(kind) if covers(i.query, query)), None)
 
     def _seen(self, obj: Any, dry_run: bool) -> Any:
-        """Lay the answer to a write over the caches."""
+        """Lay the answer to a write over the caches, those too whose first list may be older than it."""
         if dry_run:
             return obj
         kind = type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
-        body: bytes | None = None
-        for informer in self._informers.of(kind):
-            if body is None:
-                body = _body(obj)
-            informer.cache.absorb(entry(body))
+        informers = self._informers.following(kind)
+        if informers:
+            written = entry(_body(obj))
+            for informer in informers:
+                informer.cache.absorb(written)
         return obj
 
 

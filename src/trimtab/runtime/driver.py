@@ -2,6 +2,9 @@
 
 Life: `open` (the caches fill and the queue with them: warm), then `work` for as long as we may act, any number of times,
 then `close`. A reconcile that is cancelled because we may not act any more is not lost: its request is in the queue.
+
+Guarantees: whatever a reconcile does, the others go on. One that never ends although it was cancelled is left behind with
+its request, which nobody else gets as long as it lives.
 """
 
 from __future__ import annotations
@@ -22,9 +25,15 @@ from trimtab.runtime.limits import Backoff, TokenBucket
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.workqueue import LOW, QueueClosed, WorkQueue
 
+CUT = 5.0  # seconds that a cancelled reconcile gets to clean up
+STOP = 30.0
+NOT_LEADING = 1.0  # when the lease is back, all is reconciled anyway
+
 
 class Driver:
     """One controller of a running manager."""
+
+    queue: WorkQueue[Request]
 
     def __init__(
         self,
@@ -36,19 +45,16 @@ class Driver:
         metrics: Metrics,
     ) -> None:
         self.controller = controller
+        self.started = False
         self._informers = informers
         self._clock = clock
+        self._chance = chance
         self._own, _ = informers.named(controller.kind)
         self._metrics = metrics.controller(controller.name, controller.concurrency)
-        self.queue: WorkQueue[Request] = WorkQueue(
-            clock,
-            name=controller.name,
-            backoff=Backoff(random=chance),
-            bucket=TokenBucket(100.0, 1000, clock),  # when all fail at once, as an outage ends
-            metrics=metrics.queue(controller.name),
-        )
+        self._queue_metrics = metrics.queue(controller.name)
         self._sources: list[tuple[Informer, Handler]] = []
-        self._started = False
+        self._workers: set[asyncio.Task[None]] = set()  # those that are to go on
+        self._problem: Exception | None = None  # why it does not start
 
     @property
     def synced(self) -> bool:
@@ -56,14 +62,23 @@ class Driver:
 
     @property
     def waits_for(self) -> str:
-        """Which kinds are not there yet, and why."""
+        """What is not there yet, and why; "" when all is."""
         missing = [(i, i.problem) for i, _ in self._sources if not i.synced.is_set()]
         names = (f"{self._informers.named(i.kind)[0].kind}{f': {why}' if why else ''}" for i, why in missing)
+        if self._problem is not None:
+            return f"the start of {self.controller.name}: {said(self._problem)}"
         return ", ".join(dict.fromkeys(names))
 
     def open(self) -> None:
         """Follow the kinds that matter. Returns at once; the caches fill by themselves."""
         controller = self.controller
+        self.queue = WorkQueue(
+            self._clock,
+            name=controller.name,
+            backoff=Backoff(random=self._chance),
+            bucket=TokenBucket(100.0, 1000, self._clock),  # when all fail at once, as an outage ends
+            metrics=self._queue_metrics,
+        )
         self._follow(controller.kind, controller.query, self._changed, controller.indexes)
         for kind in controller.owns:
             self._follow(kind, Query(namespace=controller.query.namespace), self._owned_changed)
@@ -77,33 +92,56 @@ class Driver:
         """Reconcile until the queue is closed, or until cancelled."""
         for informer, _ in self._sources:
             await informer.synced.wait()
-        if not self._started:
-            await self.controller.start()
-            self._started = True
+        await self._start()
         own = self._sources[0][0]
         for entry in own.cache.entries_of_watch():  # others may have acted meanwhile, and left time-outs to us
             self.queue.add(Request(entry.namespace, entry.name), LOW)
-        async with asyncio.TaskGroup() as workers:
-            for number in range(self.controller.concurrency):
-                workers.create_task(self._work(), name=f"{self.controller.name} worker {number}")
+        name = f"{self.controller.name} worker"
+        workers = {asyncio.create_task(self._work(), name=name) for _ in range(max(1, self.controller.concurrency))}
+        self._workers |= workers
+        try:
+            ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            for worker in ended:
+                worker.result()
+        finally:
+            self._workers -= workers
+            for worker in workers:
+                worker.cancel()
+            _, left = await asyncio.wait(workers, timeout=CUT)
+            if left:
+                self.controller.log.error("reconciles do not end although they are cancelled", count=len(left))
+
+    async def _start(self) -> None:
+        """Until it succeeds: what a controller needs may come later, and others need not wait for it."""
+        pauses: Backoff[str] = Backoff(first=0.5, longest=60.0, random=self._chance)
+        while not self.started:
+            try:
+                await self.controller.start()
+                self.started, self._problem = True, None
+            except Exception as error:
+                self._problem, pause = error, pauses.next("start")
+                self.controller.log.exception("start failed", error=said(error), again_in=round(pause, 1))
+                await self._clock.sleep(pause)
 
     async def close(self) -> None:
         """Follow nothing any more. Nothing may work when this is called."""
-        self.queue.close(drain=False)
-        for informer, handler in self._sources:
-            await self._informers.unsubscribe(informer, handler)
-        self._sources.clear()
-        if self._started:
-            self._started = False
-            await self.controller.stop()
+        if self._sources:
+            self.queue.close(drain=False)
+        while self._sources:
+            await self._informers.unsubscribe(*self._sources.pop())
+        if self.started:
+            self.started = False
+            try:
+                async with asyncio.timeout(STOP):
+                    await self.controller.stop()
+            except Exception as error:
+                self.controller.log.exception("stop failed", error=said(error))
 
     # --- changes to requests -----------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        if change.initial:
-            self.queue.add(change.request, LOW)
-        elif self.controller.when(change):
-            self.queue.add(change.request)
+        if self.controller.when(change):
+            self.queue.add(change.request, LOW if change.initial else 0)
 
     def _owned_changed(self, change: Change) -> None:
         own_group = self._own.api_version.rpartition("/")[0]
@@ -114,25 +152,38 @@ class Driver:
                     and owner.kind == self._own.kind
                     and owner.api_version.rpartition("/")[0] == own_group
                 ):
-                    self.queue.add(self._request_of(owner.name, change), LOW if change.initial else 0)
+                    self._ask_for(self._request_of(owner.name, change), change)
 
     def _request_of(self, owner: str, change: Change) -> Request:
-        namespace = change.request.namespace
-        cache = self._sources[0][0].cache
-        clustered = cache.get(Request("", owner)) is not None and cache.get(Request(namespace, owner)) is None
-        return Request("" if clustered else namespace, owner)
+        """An owner is in the namespace of what it owns, or in none."""
+        known = self._informers.client.scheme.kind(self._own.api_version, self._own.kind)
+        if known is not None:
+            clustered = not known.namespaced
+        else:
+            clustered = self._sources[0][0].cache.get(Request("", owner)) is not None
+        return Request("" if clustered else change.request.namespace, owner)
 
     def _mapped(self, when: Callable[[Change], bool], to: Callable[[Change], Iterable[Request]]) -> Handler:
         def handle(change: Change) -> None:
-            if change.initial or when(change):
+            if when(change):
                 for request in to(change):
-                    self.queue.add(request, LOW if change.initial else 0)
+                    self._ask_for(request, change)
 
         return handle
+
+    def _ask_for(self, request: Request, change: Change) -> None:
+        """Another object's change matters to this one, if it is ours: a controller may follow a part of its kind."""
+        own = self._sources[0][0]
+        if own.query.namespace and request.namespace != own.query.namespace:
+            return
+        if (own.query.labels or own.query.fields) and own.cache.get(request) is None:
+            return
+        self.queue.add(request, LOW if change.initial else 0)
 
     # --- requests to reconcile ---------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
+        worker = asyncio.current_task()
         while True:
             try:
                 request = await self.queue.get()
@@ -145,6 +196,19 @@ class Driver:
                 raise
             finally:
                 self.queue.done(request)
+            await self._breathe(worker)
+
+    async def _breathe(self, worker: asyncio.Task[None] | None) -> None:
+        """Let others run between two reconciles: neither the queue nor a reconcile needs to wait for anything."""
+        if worker not in self._workers:
+            raise asyncio.CancelledError  # the reconcile swallowed it
+        while worker.cancelling():  # the reconcile did this to its own worker
+            worker.uncancel()
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            if worker not in self._workers:
+                raise
 
     async def _reconcile(self, request: Request) -> None:
         began = self._clock.monotonic()
@@ -153,16 +217,13 @@ class Driver:
         try:
             outcome = self._settled(request, await self._bounded(request))
         except NotLeading:
-            self.queue.add(request)  # whoever leads next does it
+            self.queue.add_after(request, NOT_LEADING, self.queue.priority(request))
         except TerminalError as error:
             self._metrics.terminal()
             self._failed(request, error, again=False)
-        except TimeoutError as error:
-            self._failed(request, error)
-        except StatusError as error:
-            self._failed(request, error, quiet=error.code == 409)  # someone else was faster: look again
         except Exception as error:
-            self._metrics.panic()
+            if _unexpected(error):
+                self._metrics.panic()
             self._failed(request, error)
         finally:
             self._metrics.reconciled(outcome, self._clock.monotonic() - began)
@@ -172,17 +233,18 @@ class Driver:
         limit = asyncio.timeout(self.controller.timeout)
         try:
             async with limit:
-                return await self.controller.reconcile(request)
+                result = await self.controller.reconcile(request)
         except TimeoutError:
-            if limit.expired():
-                self._metrics.timeout()
-                raise TimeoutError(f"not done within {self.controller.timeout:g} s") from None
-            raise
+            if not limit.expired():
+                raise
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if asyncio.current_task() not in self._workers:
                 raise
             raise RuntimeError("the reconcile cancelled itself") from None
+        if limit.expired():  # also when it swallowed that: it did not do what it meant to
+            self._metrics.timeout()
+            raise TimeoutError(f"not done within {self.controller.timeout:g} s")
+        return result
 
     def _settled(self, request: Request, result: Any) -> str:
         if result is None:
@@ -192,7 +254,7 @@ class Driver:
         after = result.requeue_after
         if after is not None and not 0 <= after < _YEARS:
             raise ValueError(f"requeue_after={after} is no number of seconds")
-        if result.requeue and after is None:
+        if after == 0 or (after is None and result.requeue):
             self.queue.add_rate_limited(request, self.queue.priority(request))
             return "requeue"
         self.queue.forget(request)
@@ -201,20 +263,28 @@ class Driver:
         self.queue.add_after(request, after, self.queue.priority(request))
         return "requeue_after"
 
-    def _failed(self, request: Request, error: Exception, *, again: bool = True, quiet: bool = False) -> None:
+    def _failed(self, request: Request, error: Exception, *, again: bool = True) -> None:
         self._metrics.error()
         if again:
             self.queue.add_rate_limited(request, self.queue.priority(request))
         else:
             self.queue.forget(request)
-        if quiet:
-            return
+        if isinstance(error, StatusError) and error.code == 409:
+            return  # someone else was faster: look again
         report = self.controller.log.exception if _unexpected(error) else self.controller.log.warning
-        report("reconcile failed", object=str(request), error=str(error), again=again)
+        report("reconcile failed", object=str(request), error=said(error), again=again)
         entry = self._sources[0][0].cache.get(request)
         if entry is not None:
             obj = self._sources[0][0].cache.decode(entry)
-            self.controller.events.warning(obj, "ReconcileFailed", f"{type(error).__name__}: {error}")
+            self.controller.events.warning(obj, "ReconcileFailed", f"{type(error).__name__}: {said(error)}")
+
+
+def said(error: Exception) -> str:
+    """What an error says of itself, whoever wrote its class."""
+    try:
+        return str(error)
+    except Exception:
+        return f"a {type(error).__name__} that cannot be shown"
 
 
 def _unexpected(error: Exception) -> bool:

@@ -43,9 +43,9 @@ class Guarded:
 
     async def delete(
         self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
-    ) -> None:
+    ) -> Object | None:
         async with self._election.guard():
-            await self._client.delete(ref, preconditions=preconditions, propagation=propagation, dry_run=dry_run)
+            return await self._client.delete(ref, preconditions=preconditions, propagation=propagation, dry_run=dry_run)
 
     async def close(self) -> None:
         await self._client.close()

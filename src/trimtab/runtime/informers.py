@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trimtab.client.api import ApiClient
@@ -19,7 +19,7 @@ from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.resource import Resource
 from trimtab.runtime.cache import Cache, Index
-from trimtab.runtime.changes import Change
+from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.reflector import Phase, Reflector
 
 Handler = Callable[[Change], None]
@@ -105,7 +105,7 @@ class Informers:
         self.clock = clock
         self.chance = chance
         self._streams = streams
-        self._informers: dict[tuple[Named, Query], Informer] = {}
+        self._by_kind: dict[Named, list[Informer]] = {}  # those with the widest scope first
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._broken = asyncio.Event()
         self._failure: BaseException | None = None
@@ -120,43 +120,64 @@ class Informers:
         return Named(record.api_version, record.kind), cls
 
     def subscribe(self, kind: AnyKind, query: Query, handler: Handler, indexes: tuple[Index, ...] = ()) -> Informer:
-        """Follow a kind; the informer is started when there is none yet."""
-        key = (self.named(kind)[0], query)
-        informer = self._informers.get(key)
-        if informer is None:
-            informer = self._informers[key] = Informer(self, kind, query, streams=self._streams)
-            task = asyncio.get_running_loop().create_task(informer.run(), name=f"informer {key[0].kind}")
-            task.add_done_callback(self._check)
-            self._tasks[informer] = task
+        """Follow a kind; the informer is started when there is none yet. ValueError for an index that is another one."""
+        followed = self._by_kind.get(self.named(kind)[0], [])
+        informer = next((i for i in followed if i.query == query), None) or Informer(
+            self, kind, query, streams=self._streams
+        )
         for index in indexes:
             informer.cache.add_index(index)
+        if informer not in self._tasks:
+            self._start(informer)
         informer.subscribe(handler)
         return informer
+
+    def _start(self, informer: Informer) -> None:
+        names = self.named(informer.kind)[0]
+        followed = self._by_kind.setdefault(names, [])
+        followed.append(informer)
+        followed.sort(key=lambda i: (bool(i.query.labels or i.query.fields), bool(i.query.namespace)))
+        task = asyncio.get_running_loop().create_task(informer.run(), name=f"informer {names.kind}")
+        task.add_done_callback(self._check)
+        self._tasks[informer] = task
 
     async def unsubscribe(self, informer: Informer, handler: Handler) -> None:
         """The informer ends with its last subscriber."""
         informer.unsubscribe(handler)
-        if informer.subscribed:
+        if informer.subscribed or informer not in self._tasks:
             return
-        self._informers = {key: other for key, other in self._informers.items() if other is not informer}
+        names = self.named(informer.kind)[0]
+        self._by_kind[names].remove(informer)
+        if not self._by_kind[names]:
+            del self._by_kind[names]
         await _ended(self._tasks.pop(informer))
 
     def of(self, kind: AnyKind) -> Iterator[Informer]:
-        """The synced informers of a kind, those with the widest scope first."""
-        names = self.named(kind)[0]
-        found = [i for (k, _), i in self._informers.items() if k == names and i.synced.is_set()]
-        return iter(sorted(found, key=lambda i: (bool(i.query.labels or i.query.fields), bool(i.query.namespace))))
+        """The informers of a kind that are synced, those with the widest scope first."""
+        return (informer for informer in self.following(kind) if informer.synced.is_set())
+
+    def following(self, kind: AnyKind) -> Sequence[Informer]:
+        """All informers of a kind, those too that still fill."""
+        return self._by_kind.get(self.named(kind)[0], ())
+
+    def indexed(self, kind: AnyKind, index: str, value: str) -> list[Request]:
+        """Which objects an index has under a value, for the mapping of a Watch. None while the kind is not synced: the
+        first list brings them all."""
+        for informer in self.following(kind):
+            if informer.cache.has_index(index):
+                return informer.cache.indexed(index, value)
+        raise LookupError(f'{self.named(kind)[0].kind} has no index "{index}"; a controller declares it in `indexes`')
 
     def __iter__(self) -> Iterator[Informer]:
-        return iter(self._informers.values())
+        return iter(self._tasks)
 
     async def close(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        for task in self._tasks.values():
-            await _ended(task)
+        """End them all."""
+        tasks = list(self._tasks.values())
         self._tasks.clear()
-        self._informers.clear()
+        self._by_kind.clear()
+        await _ended(*tasks)
+        self._broken.clear()
 
     async def supervise(self) -> None:
         """Wait for an informer to die of a mistake of ours, and raise it: it lives through all others."""
@@ -169,6 +190,7 @@ class Informers:
             self._broken.set()
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def _ended(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

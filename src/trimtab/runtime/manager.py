@@ -11,7 +11,6 @@ Guarantees: without the lease nothing is written through a controller's client. 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from typing import Any
 
@@ -62,6 +61,7 @@ class Manager:
         self._working: dict[Driver, asyncio.Task[None]] = {}
         self._running = False
         self._group: asyncio.TaskGroup | None = None  # while we lead
+        self._leader: asyncio.Task[Any] | None = None
         self._stopping = asyncio.Event()
 
     def add(self, controller: Controller[Any]) -> None:
@@ -71,18 +71,19 @@ class Manager:
             raise ValueError(f'there is a controller "{name}" already; set another `name`')
         controller.bind(name, self.cached, self.clock, self.events)
         driver = Driver(controller, self.informers, clock=self.clock, chance=self._chance, metrics=self.metrics)
-        self._drivers[controller] = driver
         if self._running:
             driver.open()
-            self._set_to_work(driver)
+        self._drivers[controller] = driver
+        self._set_to_work(driver)
 
     async def remove(self, controller: Controller[Any]) -> None:
-        """End a controller: what it began is cut off, and kinds that only it followed are followed no more."""
+        """End a controller: what it began is cut off, and kinds that only it followed are followed no more. Not from
+        within its own reconcile."""
         driver = self._drivers.pop(controller)
         task = self._working.pop(driver, None)
         if task is not None:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.wait({task})
         await driver.close()
 
     @property
@@ -92,55 +93,103 @@ class Manager:
 
     def check_ready(self) -> None:
         """For a readiness probe: raises with what is missing."""
-        missing = [d.waits_for for d in self._drivers.values() if not d.synced]
+        missing = [waits for driver in self._drivers.values() if (waits := driver.waits_for)]
         if not self._running or missing:
             raise RuntimeError(f"waits for {', '.join(missing)}" if missing else "is not running")
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Until `stop` is set, or for ever."""
+        if self._running:
+            raise RuntimeError("the manager runs already")
         self._running = True
-        self._stopping.clear()
+        self._stopping = stop or asyncio.Event()
         try:
-            async with self.events, asyncio.TaskGroup() as tasks:
-                for driver in self._drivers.values():
-                    driver.open()
-                supervisor = tasks.create_task(self.informers.supervise())
-                stopper = tasks.create_task(self._stop_on(stop)) if stop is not None else None
-                await (self._lead() if self._election is None else self._election.run(self._lead))
-                for task in (supervisor, stopper):
-                    if task is not None:
-                        task.cancel()
+            async with self.events:
+                try:
+                    for driver in self._drivers.values():
+                        driver.open()
+                    await self._act()
+                finally:
+                    self._running = False
+                    await self._close()
         finally:
             self._running = False
-            with contextlib.suppress(asyncio.CancelledError):
-                for driver in self._drivers.values():
-                    await driver.close()
-            await self.informers.close()
 
-    async def _stop_on(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._stopping.set()
+    async def _act(self) -> None:
+        """Lead until we are to stop, or until an informer breaks."""
+        acting = asyncio.create_task(self._lead() if self._election is None else self._stand(self._election))
+        broken = asyncio.create_task(self.informers.supervise())
+        try:
+            await asyncio.wait({acting, broken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            acting.cancel()
+            broken.cancel()
+            await asyncio.wait({acting, broken})
+        for task in (broken, acting):
+            if not task.cancelled():
+                task.result()
+
+    async def _stand(self, election: Election) -> None:
+        """Lead whenever we are elected. Told to stop, a leader finishes what it began, unless it loses the lease."""
+        candidate = asyncio.create_task(election.run(self._lead))
+        try:
+            await _either(candidate, self._stopping)
+            if election.elected.is_set():
+                await _either(candidate, election.lost)
+        finally:
+            candidate.cancel()
+            await asyncio.wait({candidate, *([self._leader] if self._leader else ())})
+        if not candidate.cancelled():
+            candidate.result()
 
     async def _lead(self) -> None:
         """Work until we are to stop; cancelled when the lease is lost."""
         log.info("controllers work", controllers=[c.name for c in self._drivers])
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            try:
-                for driver in self._drivers.values():
-                    self._set_to_work(driver)
-                await self._stopping.wait()
-                for driver in self._drivers.values():
-                    driver.queue.close(drain=False)
-                if self._working:
-                    await asyncio.wait(self._working.values(), timeout=self._grace)
-            finally:
-                self._group = None
-                for task in self._working.values():
-                    task.cancel()
-                self._working.clear()
+        self._leader = asyncio.current_task()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                try:
+                    for driver in self._drivers.values():
+                        self._set_to_work(driver)
+                    await self._stopping.wait()
+                    await self._finish()
+                finally:
+                    self._group = None
+                    for task in self._working.values():
+                        task.cancel()
+                    self._working.clear()
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            self._leader = None
+
+    async def _finish(self) -> None:
+        """Let what runs come to its end, for a while."""
+        for driver, task in self._working.items():
+            driver.queue.close(drain=False)
+            if not driver.started:
+                task.cancel()
+        if self._working:
+            await asyncio.wait(self._working.values(), timeout=self._grace)
+
+    async def _close(self) -> None:
+        try:
+            for driver in list(self._drivers.values()):
+                await driver.close()
+        finally:
+            await self.informers.close()
 
     def _set_to_work(self, driver: Driver) -> None:
         if self._group is not None:
             name = f"controller {driver.controller.name}"
             self._working[driver] = self._group.create_task(driver.work(), name=name)
+
+
+async def _either(task: asyncio.Task[None], event: asyncio.Event) -> None:
+    """Until one of them is."""
+    happening = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        happening.cancel()

@@ -1,6 +1,6 @@
 """Which changes are worth a reconcile: `when = generation_changed | labels_changed`.
 
-An object that comes or goes always counts: predicates judge only what happens in between.
+An object that comes or goes always counts: predicates judge only what happens in between, whatever they are combined to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Predicate:
         self._judge = judge
 
     def __call__(self, change: Change) -> bool:
-        return self._judge(change)
+        return change.before is None or change.after is None or self._judge(change)
 
     def __or__(self, other: Predicate) -> Predicate:
         return Predicate(lambda change: self(change) or other(change))
