@@ -542,6 +542,37 @@ async def test_the_lease_is_kept_while_the_work_ends_gracefully_and_released_aft
     assert not (await lease_of(client, namespace)).holder_identity
 
 
+async def test_a_candidate_that_stands_by_ends_at_once_when_it_is_to_stop(candidate: Candidate) -> None:
+    async def lead() -> None:
+        raise AssertionError
+
+    leader, standby, stop = candidate("a"), candidate("b"), asyncio.Event()
+    await leader.attempt()
+    running = asyncio.create_task(standby.run(lead, stop))
+    stop.set()
+    await running
+    assert standby.state is State.CLOSED
+
+
+async def test_a_leader_that_is_to_stop_ends_in_its_own_time(
+    client: ApiClient, namespace: str, candidate: Candidate
+) -> None:
+    stop, drained = asyncio.Event(), asyncio.Event()
+
+    async def lead() -> None:
+        await stop.wait()
+        await drained.wait()
+
+    a = candidate("a")
+    running = asyncio.create_task(a.run(lead, stop))
+    await a.elected.wait()
+    stop.set()
+    assert (await lease_of(client, namespace)).holder_identity == "a"
+    drained.set()
+    await running
+    assert not (await lease_of(client, namespace)).holder_identity
+
+
 async def test_status_hears_of_every_change(candidate: Candidate) -> None:
     heard: list[bool] = []
     a = candidate("a", status=heard.append)

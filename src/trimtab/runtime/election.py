@@ -161,15 +161,20 @@ class Election:
                 raise
             raise NotLeading(f"{self.identity} lost the lease {self._namespace}/{self._name} during a write") from None
 
-    async def run(self, lead: Callable[[], Awaitable[object]]) -> None:
-        """Stand by, and call `lead` whenever elected. Returns when `lead` does; raises what it raises."""
+    async def run(self, lead: Callable[[], Awaitable[object]], stop: asyncio.Event | None = None) -> None:
+        """Stand by, and call `lead` whenever elected. Returns when `lead` does; raises what it raises. `stop` ends the
+        standing by; `lead` looks at it for itself, to end in its own time."""
+        stop = stop or asyncio.Event()
         try:
-            while True:
-                while not await self.attempt():
-                    await self._clock.sleep(self._retry * (1 + JITTER * self._random.random()))
-                if await self._reign(lead):
+            while not stop.is_set():
+                if not await self.attempt():
+                    with contextlib.suppress(TimeoutError):
+                        pause = self._retry * (1 + JITTER * self._random.random())
+                        await within(self._clock, pause, stop.wait())
+                elif await self._reign(lead):
                     return
-                self._happens(Event.SETTLED)
+                else:
+                    self._happens(Event.SETTLED)
         finally:
             await self.close()
 
