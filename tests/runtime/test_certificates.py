@@ -201,6 +201,30 @@ async def test_a_damaged_secret_is_made_anew(
     assert second.current.certificate != first.current.certificate
 
 
+@pytest.mark.parametrize("pair", ["serving", "current"])
+@pytest.mark.parametrize("client", ["local"], indirect=True)
+async def test_keys_that_are_damaged_are_made_anew(
+    replica: Callable[..., Certificates], client: ApiClient, namespace: str, pair: str
+) -> None:
+    first = await replica().refresh()
+    broken = msgspec.structs.replace(getattr(first, pair), key="-----BEGIN NOTHING-----")
+    damaged = msgspec.json.encode(msgspec.structs.replace(first, **{pair: broken}))
+    secret = await client.get(Secret, "test-webhook-certs", namespace)
+    assert isinstance(secret.data, dict)
+    encoded = {"bundle.json": base64.b64encode(damaged).decode()}
+    await client.patch(secret, secret.replace(data=secret.data | encoded))
+    second = await replica(hosts=("other",)).refresh()  # for which the authority must sign
+    assert second.current.certificate != first.current.certificate
+
+
+async def test_replicas_that_know_different_hosts_agree_on_all_of_them(replica: Callable[..., Certificates]) -> None:
+    one, other = replica(hosts=("one",)), replica(hosts=("other",))
+    await one.refresh()
+    agreed = await other.refresh()
+    assert agreed.hosts == ("one", "other")
+    assert await one.refresh() == agreed
+
+
 async def test_nothing_shows_a_key(replica: Callable[..., Certificates]) -> None:
     bundle = await replica().refresh()
     assert "PRIVATE" not in repr(bundle)
@@ -333,9 +357,10 @@ def test_the_serving_certificate_is_renewed_at_two_thirds_of_its_life() -> None:
     assert later.trusted == first.trusted
 
 
-def test_other_hosts_need_another_certificate() -> None:
+def test_more_hosts_need_another_certificate_and_fewer_do_not() -> None:
     first = rotated(None, 0)
-    assert step(first, START, carried=True, hosts=("other",), lives=LIVES) is Action.RENEW
+    assert step(first, START, carried=True, hosts=("other",), lives=LIVES) is Action.EXTEND
+    assert step(first, START, carried=True, hosts=HOSTS[:1], lives=LIVES) is None
 
 
 def test_an_authority_goes_through_every_state() -> None:

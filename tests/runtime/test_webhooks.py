@@ -214,7 +214,8 @@ async def test_a_rotation_drops_no_connection_and_new_ones_see_the_new_certifica
         request = b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
         reader, writer = await asyncio.open_connection(host, port, ssl=tls)
         before = writer.get_extra_info("ssl_object").getpeercert(True)
-        certificates._hosts = (host, "other")  # the shortest way to another certificate
+        more = Certificates(client, namespace=namespace, name="hooks", hosts=("other",))
+        await more.refresh()  # the shortest way to another certificate
         await certificates.refresh()
         _, other = await asyncio.open_connection(host, port, ssl=tls)
         assert other.get_extra_info("ssl_object").getpeercert(True) != before

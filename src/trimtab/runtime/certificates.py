@@ -1,8 +1,8 @@
 """The certificates of our webhooks: made, shared by all replicas, rotated, and told to the API server.
 
-Flow: `refresh` is one pass. It reads the configurations, then the Secret that all replicas share, does what
-`certificates_rotation.step` says, writes the Secret by compare-and-swap, takes the serving certificate into use, and
-puts the trust bundle into the configurations. `run` does so every `interval`. No replica leads: any may do any step.
+Flow: `refresh` is one pass. It reads the configurations, then the Secret that all replicas share, takes the serving
+certificate into use, does what `certificates_rotation.step` says, writes the Secret by compare-and-swap, and puts the
+trust bundle into the configurations. `run` does so every `interval`. No replica leads: any may do any step.
 
 Guarantees: at every moment a client that trusts a configuration's caBundle can connect to every replica whose last pass
 was less than a third of a serving certificate's life ago. A new certificate drops no connection.
@@ -91,6 +91,8 @@ class Certificates:
             documents = await read(self._client, self._targets)
             secret = await self._load()
             bundle = None if secret is None else _read(secret)
+            if bundle is not None and not self._use(bundle):
+                bundle = None
             now = self._clock.now()
             seen = bundle is not None and carried(documents, bundle.trusted)
             action = step(bundle, now, carried=seen, hosts=self._hosts, lives=self._lives)
@@ -99,7 +101,6 @@ class Certificates:
                     await self._store(secret, self._performed(action, bundle))
                     continue
                 assert bundle is not None  # noqa: S101 - else everything is made anew
-                self._use(bundle)
                 if not seen:
                     await publish(self._client, documents, bundle.trusted)
             except StatusError as error:
@@ -113,7 +114,12 @@ class Certificates:
         from trimtab.runtime.certificates_issue import perform
 
         log.info("webhook certificates change", secret=self._secret, action=action.value)
-        return perform(action, bundle, self._clock.now(), hosts=self._hosts, lives=self._lives)
+        now = self._clock.now()
+        try:
+            return perform(action, bundle, now, hosts=self._hosts, lives=self._lives)
+        except ValueError:
+            log.error("the authority of the webhook certificates is damaged: all are made anew", secret=self._secret)
+            return perform(Action.MAKE, None, now, hosts=self._hosts, lives=self._lives)
 
     async def _load(self) -> Untyped | None:
         """As its document, whether the client knows the class or not."""
@@ -139,12 +145,18 @@ class Certificates:
         else:
             await self._client.patch(secret, Untyped({**secret.raw, "data": encoded}))
 
-    def _use(self, bundle: Bundle) -> None:
+    def _use(self, bundle: Bundle) -> bool:
+        """Serve with this from now on; False when certificate and key cannot be used."""
         if bundle.serving.certificate == self._serving:
-            return
+            return True
         fresh = serving_context(self._client_ca)  # OpenSSL asks it, not the first one, whom to trust
-        load_pair(fresh, bundle.serving.certificate, bundle.serving.key)
+        try:
+            load_pair(fresh, bundle.serving.certificate, bundle.serving.key)
+        except ssl.SSLError:
+            log.error("the webhook certificate is damaged: all are made anew", secret=self._secret)
+            return False
         self._current, self._serving = fresh, bundle.serving.certificate
+        return True
 
     def _choose(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> int | None:
         """Called in each handshake, with or without a server name: whoever connects now gets the newest certificate."""

@@ -41,6 +41,8 @@ def perform(action: Action, bundle: Bundle | None, now: datetime, *, hosts: tupl
             hosts=hosts,
             previous=Retired(bundle.current.certificate, bundle.serving.until),
         )
+    if action is Action.EXTEND:
+        hosts = tuple(dict.fromkeys((*bundle.hosts, *hosts)))
     return msgspec.structs.replace(bundle, serving=_serving(bundle.current, hosts, now, lives), hosts=hosts)
 
 

@@ -71,6 +71,7 @@ class State(enum.Enum):
 class Action(enum.Enum):
     MAKE = "make everything anew"
     RENEW = "renew the serving certificate"
+    EXTEND = "renew the serving certificate for more hosts"
     ANNOUNCE = "add the next authority to the trust bundle"
     CARRY = "note that every configuration carries the bundle"
     RECALL = "note that some configuration carries it no more"
@@ -113,6 +114,8 @@ def step(bundle: Bundle | None, now: datetime, *, carried: bool, hosts: tuple[st
         return Action.SWITCH
     if state is State.SWITCHED and bundle.previous is not None and now >= bundle.previous.until:
         return Action.RETIRE
-    if bundle.serving.aged(now) or bundle.hosts != hosts:
+    if bundle.serving.aged(now):
         return Action.RENEW
+    if not set(hosts) <= set(bundle.hosts):  # a replica that knows fewer must not take away what another needs
+        return Action.EXTEND
     return None

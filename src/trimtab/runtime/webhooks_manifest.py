@@ -30,11 +30,6 @@ class Service(msgspec.Struct, frozen=True):
     name: str
     port: int = 443
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names that its certificate needs. An API server asks for the first."""
-        return (f"{self.name}.{self.namespace}.svc", f"{self.name}.{self.namespace}.svc.cluster.local")
-
 
 def configurations(
     functions: Sequence[Admission],
