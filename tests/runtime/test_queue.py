@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import nats
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -192,7 +193,7 @@ async def test_the_same_id_within_the_window_is_one_message(home: Home) -> None:
 async def test_the_same_id_after_the_window_is_another_message(home: Home) -> None:
     queue = home.queue(window=0.2)
     assert await queue.publish("s", b"first", id="x")
-    await home.pass_time(0.5)
+    await home.pass_time(0.8)
     assert await queue.publish("s", b"again", id="x")
 
 
@@ -226,7 +227,7 @@ async def test_what_was_refused_for_a_while_lets_others_pass(home: Home) -> None
     queue = home.queue()
     await queue.publish("s", b"not yet")
     messages = queue.consume("s", deadline=LONG)
-    await (await home.next(messages)).nak(delay=0.4)
+    await (await home.next(messages)).nak(delay=1.0)
     await queue.publish("s", b"other")
     other = await home.next(messages)
     await other.ack()
@@ -237,10 +238,10 @@ async def test_what_was_refused_for_a_while_lets_others_pass(home: Home) -> None
 async def test_whoever_extends_in_time_keeps_the_message(home: Home) -> None:
     queue = home.queue()
     await queue.publish("s", b"slow")
-    messages = queue.consume("s", deadline=0.8, concurrency=2)
+    messages = queue.consume("s", deadline=1.5, concurrency=2)
     slow = await home.next(messages)
     for _ in range(2):
-        await home.pass_time(0.5)
+        await home.pass_time(0.9)
         await slow.extend()
     await queue.publish("s", b"other")
     assert (await home.next(messages)).payload == b"other"
@@ -281,14 +282,15 @@ async def test_what_is_never_settled_is_given_up_and_can_be_read(home: Home) -> 
     messages = queue.consume("s", deadline=DEADLINE)
     assert [(await home.next(messages)).deliveries for _ in range(2)] == [1, 2]
     waiting = asyncio.ensure_future(anext(messages))
-    await home.pass_time(2 * DEADLINE)
+    while not (letters := await queue.dead("s")):
+        await home.pass_time(0.05)
+    [dead] = letters
+    assert (dead.subject, dead.payload, dead.id, dead.deliveries) == ("s", b"poison", "p", 2)
+    assert "not settled in time" in dead.reason
     await queue.publish("s", b"good")
     good = await home.wait(waiting)
     assert good.payload == b"good"
     await good.ack()
-    [dead] = await queue.dead("s")
-    assert (dead.subject, dead.payload, dead.id, dead.deliveries) == ("s", b"poison", "p", 2)
-    assert "not settled in time" in dead.reason
     assert await queue.depth("s") == 0
 
 
@@ -551,6 +553,24 @@ async def test_a_queue_with_other_bounds_takes_over_the_stream(nats_server: Nats
     assert await large.depth("s") == 2
     await small.close()
     await large.close()
+
+
+async def test_streams_that_somebody_deleted_are_made_again(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_nats, "POLL", 0.3)
+    queue = NatsQueue(nats_server.url, stream="deleted", timeout=1)
+    await queue.publish("s", b"lost")
+    messages = queue.consume("s", deadline=LONG)
+    await (await anext(messages)).ack()
+    waiting = asyncio.ensure_future(anext(messages))
+    admin = await nats.connect(nats_server.url)
+    await admin.jetstream().delete_stream("deleted")
+    await admin.close()
+    await queue.publish("s", b"new")
+    async with asyncio.timeout(30):
+        assert (await waiting).payload == b"new"
+    await queue.close()
 
 
 async def test_a_token_gets_in_and_is_never_shown(tmp_path: Path) -> None:

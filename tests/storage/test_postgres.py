@@ -92,6 +92,25 @@ async def test_what_was_put_survives_a_killed_server() -> None:
         await blobs.close()
 
 
+async def test_a_collection_that_waits_for_a_pin_leaves_the_blob(postgres_home: PostgresHome) -> None:
+    digest = await postgres_home.blobs.put(b"old")
+    await postgres_home.age(7200)
+    pinning = await asyncpg.connect(postgres_home.url, ssl=False)
+    transaction = pinning.transaction()
+    await transaction.start()
+    await module._pin(pinning, digest, "owner")
+    collecting = asyncio.create_task(postgres_home.blobs.collect(grace=0))
+    looking = await asyncpg.connect(postgres_home.url, ssl=False)
+    blocked = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
+    while not await looking.fetchval(blocked, pinning.get_server_pid()):
+        assert not collecting.done()
+    await transaction.commit()
+    assert await collecting == Collected(0, 0)
+    assert await read(postgres_home.blobs, digest, max_bytes=10) == b"old"
+    await pinning.close()
+    await looking.close()
+
+
 async def test_several_that_start_at_once_make_one_set_of_tables(postgres_home: PostgresHome) -> None:
     await postgres_home.execute(
         "DROP TABLE trimtab_blob_pins, trimtab_blob_chunks, trimtab_blobs, trimtab_blob_version"

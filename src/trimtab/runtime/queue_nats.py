@@ -152,6 +152,7 @@ class NatsQueue:
                         log.warning("the queue is away", subject=subject, error=self._cleaned(error))
                         await _unsubscribed(subscription)
                         subscription = None
+                        self._streams_made = False  # somebody may have deleted them
                         await self._clock.sleep(PAUSE)
                         continue
                     delivery = _Delivery(self, raw, subject, deadline, slot.pass_on())
@@ -195,13 +196,13 @@ class NatsQueue:
 
     async def settle(self, raw: Any, answer: bytes) -> None:
         """Tells the server, and waits until it has heard."""
-        client = self._client
-        if client is None:
-            raise QueueUnavailable("the queue is closed")
-        try:
-            await client.request(raw.reply, answer, timeout=self._timeout)
-        except (nats.errors.Error, OSError) as error:
-            raise self._unavailable(error) from None
+
+        async def once() -> None:
+            await self._jetstream()
+            if self._client is not None:
+                await self._client.request(raw.reply, answer, timeout=self._timeout)
+
+        await self._asked(once)
 
     async def bury(self, delivery: _Delivery, reason: str) -> None:
         """Into the list of the dead, then out of the queue."""
@@ -293,7 +294,7 @@ class NatsQueue:
         async with self._starting:
             if self._closed:
                 raise QueueUnavailable("the queue is closed")
-            if self._client is None:
+            if self._client is None or self._client.is_closed:
                 self._client = await self._connect()
             js = self._client.jetstream(timeout=self._timeout)
             if not self._streams_made:
@@ -322,7 +323,7 @@ class NatsQueue:
                     reconnect_time_wait=PAUSE,  # type: ignore[arg-type]
                     max_reconnect_attempts=-1,
                     tls=self._tls(),
-                    token=self._token,
+                    token=None if self._token_file is None else self._token,
                     user_credentials=None if self._credentials_file is None else os.fspath(self._credentials_file),
                 )
         except (nats.errors.Error, OSError) as error:
@@ -361,9 +362,9 @@ class NatsQueue:
         """Also for nats://, whose server may ask for TLS."""
         return ssl.create_default_context(cafile=None if self._ca_file is None else os.fspath(self._ca_file))
 
-    @property
-    def _token(self) -> str | None:
-        return None if self._token_file is None else self._token_file.read_text().strip()
+    def _token(self) -> str:
+        """Asked at each connection: a mounted secret is renewed in place."""
+        return "" if self._token_file is None else self._token_file.read_text().strip()
 
     def _unavailable(self, error: Exception) -> QueueUnavailable:
         return QueueUnavailable(f"the queue at {self._place}: {self._cleaned(error)}")
