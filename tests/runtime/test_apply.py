@@ -413,3 +413,15 @@ def random_widget(chance: random.Random, namespace: str) -> Document:
     }
     chosen = chance.sample(sorted(fields), chance.randint(0, 3))
     return widget(namespace, **{name: fields[name]() for name in chosen})
+
+
+def test_a_long_list_is_compared_in_one_pass() -> None:
+    """Ten thousand items, whose keys leave one field to its default."""
+    items = [{"name": f"n{number}"} for number in range(10_000)]
+    partial = {**widget("n", named=items), "apiVersion": "x.dev/v1"}
+    held = {**widget("n", named=[{**item, "port": 80} for item in items]), "apiVersion": "x.dev/v1"}
+    keys = {f'k:{{"name":"{item["name"]}","port":80}}': {".": {}, "f:name": {}} for item in items}
+    current = served(held, {"f:spec": {"f:named": keys}}, apiVersion="x.dev/v1")
+    assert not changes(current, partial, ME)
+    partial["spec"]["named"] = list(reversed(items))
+    assert changes(current, partial, ME)

@@ -17,7 +17,8 @@ what it applies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Container, Mapping
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -104,8 +105,7 @@ class _Walk(msgspec.Struct, frozen=True):
     def same(
         self, meant: Any, held: Any, ours: Document, others: list[Document], name: str = "", above: str = ""
     ) -> bool:
-        children = [key for key in ours if key != "."]
-        if not children:
+        if not _below(ours):
             return self._same_leaf(meant, held, others, name, above)
         if isinstance(meant, dict) and isinstance(held, dict):
             return self._same_map(meant, held, ours, others, name)
@@ -126,7 +126,7 @@ class _Walk(msgspec.Struct, frozen=True):
         return _equal(meant, held) or (self.native and above in _QUANTITIES and _equal_quantity(meant, held))
 
     def _same_map(self, meant: Any, held: Any, ours: Document, others: list[Document], name: str) -> bool:
-        if {f"f:{key}" for key in meant} != {key for key in ours if key != "."}:
+        if {f"f:{key}" for key in meant} != set(_below(ours)):
             return False
         return all(
             key in held
@@ -138,23 +138,53 @@ class _Walk(msgspec.Struct, frozen=True):
 
     def _same_list(self, meant: list[Any], held: list[Any], ours: Document, others: list[Document]) -> bool:
         """Items are found by their keys. They must stand in the order that they have, or the server moves them."""
-        keys = [key for key in ours if key != "."]
-        if len(keys) != len(meant):
+        keys = _Keys.of(_below(ours))
+        if keys is None or len(keys.values) != len(meant):
+            return False
+        # Fields of the key that an item leaves out are defaults of the schema; we own them not, so they always were.
+        given = {keys.token(value, ours[key]): key for key, value in keys.values.items()}
+        places = {keys.token(item): place for place, item in enumerate(held)}
+        if len(given) != len(meant) or len(places) != len(held):
             return False
         position = -1
         for item in meant:
-            fitting = [key for key in keys if _fits(item, key, ours[key])]
-            if len(fitting) != 1:
+            key = given.get(keys.token(item, [f"f:{name}" for name in item] if isinstance(item, dict) else []))
+            if key is None:
                 return False
-            key = fitting[0]
-            keys.remove(key)
-            places = [place for place, other in enumerate(held) if _is_item(other, key)]
-            if len(places) != 1 or places[0] <= position:
+            place = places.get(keys.token(keys.values[key]), -1)
+            if place <= position:
                 return False
-            position = places[0]
-            if not self.same(item, held[position], ours[key], [other[key] for other in others if key in other]):
+            position = place
+            if not self.same(item, held[place], ours[key], [other[key] for other in others if key in other]):
                 return False
         return True
+
+
+class _Keys(msgspec.Struct, frozen=True):
+    """How the items of a list are told apart: by themselves, or by some of their fields."""
+
+    values: dict[str, Any]  # by the key as FieldsV1 writes it
+    names: tuple[str, ...] | None  # of the fields; None when the item itself is the key
+
+    @classmethod
+    def of(cls, keys: list[str]) -> _Keys | None:
+        """None when they are of several sorts, or of one that we do not know."""
+        values = {key: _decoded(key[2:]) for key in keys}
+        if all(key.startswith("v:") for key in keys):
+            return cls(values, None)
+        if not all(key.startswith("k:") and isinstance(values[key], dict) for key in keys):
+            return None
+        names = {tuple(sorted(value)) for value in values.values()}
+        return cls(values, names.pop()) if len(names) == 1 else None
+
+    def token(self, item: Any, fields: Container[str] | None = None) -> bytes:
+        """Equal for items of the same key; with `fields`, by those of the key's fields alone that are among them."""
+        if self.names is None:
+            return msgspec.json.encode(item, order="sorted")
+        if not isinstance(item, dict):
+            return b""
+        names = [name for name in self.names if fields is None or f"f:{name}" in fields]
+        return msgspec.json.encode({name: item.get(name) for name in names}, order="sorted")
 
 
 def _is_ours(entry: Document, manager: str, subresource: str) -> bool:
@@ -170,42 +200,18 @@ def _fields(entry: Document) -> Document:
     return fields if isinstance(fields, dict) else {}
 
 
-def _below(fields: Document) -> Iterator[str]:
-    return (key for key in fields if key != ".")
+def _below(fields: Document) -> list[str]:
+    """The keys under a field; none for one that is owned as a whole."""
+    return [key for key in fields if key != "."]
 
 
-def _fits(item: Any, key: str, fields: Document) -> bool:
-    """Whether an item of the partial is the one of `key`: it has the fields that we own there, and says nothing else of
-    the key. A key's field that it does not say is a default of the schema; as we do not own that one, it always was.
-    """
-    form, _, text = key.partition(":")
-    wanted = _decoded(text)
-    if form == "v":
-        return _equal(item, wanted)
-    if form != "k" or not isinstance(item, dict) or not isinstance(wanted, dict):
-        return False
-    if {f"f:{name}" for name in item} != set(_below(fields)):
-        return False
-    return all(_equal(item[name], value) for name, value in wanted.items() if name in item)
-
-
-def _is_item(item: Any, key: str) -> bool:
-    form, _, text = key.partition(":")
-    wanted = _decoded(text)
-    if form == "v":
-        return _equal(item, wanted)
-    return (
-        isinstance(item, dict)
-        and isinstance(wanted, dict)
-        and all(name in item and _equal(item[name], value) for name, value in wanted.items())
-    )
-
-
+@functools.lru_cache(maxsize=1024)
 def _decoded(text: str) -> Any:
+    """What a key says. The same few keys come again and again; nobody changes what is returned."""
     try:
         return msgspec.json.decode(text.encode())
     except msgspec.DecodeError:
-        return msgspec.UNSET  # equal to nothing
+        return None  # no item is
 
 
 def _equal(one: Any, other: Any) -> bool:
