@@ -222,8 +222,11 @@ async def test_people_see_them(request: pytest.FixtureRequest, home: str, tmp_pa
         out = await shown(command, api_server, name)
         assert "made it" in out
         assert "x7" in out, out
-    listed = await shown(["kubectl", "get", "events"], api_server, name)
-    assert "configmap/thing" in listed
+    listed = await shown(["kubectl", "get", "events", "-o", "wide"], api_server, name)
+    header, *rows = listed.splitlines()
+    (failing,) = (row for row in rows if "Failing" in row)
+    assert "configmap/thing" in failing
+    assert failing[header.index("COUNT") :].split()[0] == "7"
     assert "(x7)" in await shown(["trimtab", "events"], api_server, name)
 
 

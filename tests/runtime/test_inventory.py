@@ -11,7 +11,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query, Ref
 from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
-from trimtab.model.kubernetes import ConfigMap, Secret
+from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime import inventory_record
 from trimtab.runtime.inventory import Inventory, InventoryFailed
@@ -208,6 +208,18 @@ async def test_a_large_record_is_spread_and_too_large_a_one_refused(
     with pytest.raises(InventoryTooLarge, match="split"):
         await record.update(entries)
     assert len(await recorded(client, owner)) == 11
+
+
+async def test_an_owner_of_the_whole_cluster_keeps_its_record_where_it_is_told(
+    client: ApiClient, namespace: str
+) -> None:
+    owner = await client.get(Namespace, namespace)
+    with pytest.raises(ValueError, match="namespace"):
+        await inventory(client).plan(owner, [])
+    told = Inventory(client, SystemClock(), manager=ME, namespace=namespace)
+    await told.apply(owner, secrets(namespace, "a"))
+    await told.apply(owner, secrets(namespace, "b"))
+    assert set(await there(client, namespace)) == {"b"}
 
 
 async def test_two_executions_at_once_meet_a_conflict(client: ApiClient, namespace: str, owner: ConfigMap) -> None:
