@@ -5,7 +5,7 @@ A test can take either. It is ready when the constructor returns: the command ha
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -53,6 +53,14 @@ class TrimtabServer:
 
     def logs(self) -> str:
         return f"--- trimtab\n{self._process.tail()}"
+
+    def log(self) -> str:
+        """All that it printed, in this run and in earlier ones on the same folder."""
+        return self._process.log.read_text(errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool], *, within: float) -> None:
+        """As `Process` does it."""
+        self._process.wait_until(ready, within=within)
 
     def stop(self) -> None:
         self._process.stop()
