@@ -18,6 +18,7 @@ from tests.runtime.conftest import ADMIN
 from tests.runtime.webhooks_gadgets import ADMISSION, NAME, Gadget, gadget, serving
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Ref
+from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Reader
 from trimtab.model.crd import crd
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
@@ -182,6 +183,39 @@ async def test_whatever_functions_say_a_terminating_object_may_let_go_of_its_fin
     await hooked.patch(old, old.replace(metadata=msgspec.structs.replace(old.metadata, finalizers=())))
     with pytest.raises(StatusError, match="not found"):
         await hooked.get(Gadget, "held", namespace)
+
+
+@pytest.mark.parametrize("client", ["local"], indirect=True)
+async def test_where_there_are_both_a_function_sees_what_webhooks_left(
+    client: ApiClient, scheme: Scheme, namespace: str
+) -> None:
+    seen: list[Any] = []
+
+    async def look(request: AdmissionRequest[Gadget], reader: Reader) -> Allowed | Denied:
+        assert request.object is not None
+        seen.append(request.object.spec.owner)
+        spec = request.object.spec
+        return Allowed(object=request.object.replace(spec=spec.replace(size=spec.size + 2)))
+
+    scheme.register(Gadget)
+    store = MemoryStore()
+    server = Server(
+        store, scheme=scheme, admission=[Admission(name="l", kinds=(Gadget,), function=look, mutating=True)]
+    )
+    await server.start()
+    both = local_client(server, ADMIN, scheme)
+    await both.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+    await both.create(Untyped(crd(Gadget, scheme=scheme)))
+    async with serving(both, namespace, ADMISSION, ClientReader(both), scheme=scheme) as (url, certificates):
+        for document in configurations(ADMISSION, name=NAME, at=url, scheme=scheme):
+            await both.create(Untyped(document))
+        await certificates.refresh()
+        await until_judged(both, namespace)
+        seen.clear()
+        made = await both.create(of(namespace, "a"))
+        assert (seen, made.spec.size, made.spec.owner) == (["admin"], 3, "admin")
+    await server.stop()
+    await store.close()
 
 
 @pytest.mark.cluster
