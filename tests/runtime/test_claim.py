@@ -20,7 +20,8 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Scheme, Untyped
-from trimtab.runtime.claim import ANNOTATION, Claim, Event, Fence, Fenced, Held, Record, State, record_of, state, step
+from trimtab.runtime.claim import Claim, Held
+from trimtab.runtime.fence import ANNOTATION, Event, Fence, Fenced, Record, State, record_of, state, step
 from trimtab.server.auth.identity import MASTERS, User
 from trimtab.server.core import Server
 from trimtab.server.local import local_client

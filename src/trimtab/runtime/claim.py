@@ -18,29 +18,22 @@ Assumptions: a holder's name belongs to one worker at a time; who acquires again
 with a new fence. Every worker goes through `fence.patch`; other writers of the object are not fenced.
 
 Caveats: a renewal is a write to the object and wakes those who watch it, so a time to live is better minutes than
-seconds. Who deletes the annotation, or the object, starts the numbers anew; old fences are refused nevertheless.
+seconds. Who deletes the annotation by hand starts the numbers anew. A new object of the same name has its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
-
-import msgspec
 
 from trimtab.client.protocol import Client, Object, Ref
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
-from trimtab.model.resource import Resource
-from trimtab.model.scheme import Untyped
 from trimtab.runtime.deadline import within
+from trimtab.runtime.fence import MAX_TTL, Event, Fence, Record, State, record_of, state, step, with_record
 
-ANNOTATION = "runtime.trimtab.dev/claim"
-MAX_TTL = 24 * 3600.0
 SURE = 2 / 3
 """The part of its time to live in which a holder may count on a claim. The rest is for clocks that differ."""
 
@@ -52,8 +45,6 @@ REMEMBERED = 10_000
 
 FAILURES = (StatusError, OSError, TimeoutError)
 
-O = TypeVar("O", bound=Object)  # noqa: E741 - an object
-
 
 class Held(Exception):  # noqa: N818 - it reads as what happened
     """Somebody else has the claim. Ask again in `wait` seconds: sooner it cannot lapse, though it may be released."""
@@ -62,101 +53,6 @@ class Held(Exception):  # noqa: N818 - it reads as what happened
         super().__init__(f"claimed by {by}; try again in {wait:.3g} s")
         self.by = by
         self.wait = wait
-
-
-class Fenced(Exception):  # noqa: N818
-    """The claim is lost: nothing was written. Stop working on the object; `acquire` anew to go on."""
-
-
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A claim as the object carries it. Each renewal has another beat, so that others see it."""
-
-    holder: str = ""
-    fence: int = 0
-    ttl: float = 0.0
-    beat: int = 0
-
-
-class State(enum.Enum):
-    """A claim, as one worker sees it."""
-
-    FREE = "free"
-    OURS = "ours"
-    HELD = "held"
-    LAPSED = "lapsed"
-
-
-class Event(enum.Enum):
-    TAKE = "take"
-    RENEW = "renew"
-    RELEASE = "release"
-
-
-def state(record: Record, holder: str, unchanged: float) -> State:
-    """What `record` is to `holder`, who has seen it like this for `unchanged` seconds."""
-    if not record.holder:
-        return State.FREE
-    if record.holder == holder:
-        return State.OURS
-    return State.LAPSED if unchanged >= record.ttl else State.HELD
-
-
-def step(record: Record, event: Event, holder: str, ttl: float) -> Record:
-    """The next record. A taker gets a fence of its own; a release keeps the number, so that the next is greater."""
-    match event:
-        case Event.TAKE:
-            return Record(holder, record.fence + 1, ttl)
-        case Event.RENEW:
-            return Record(holder, record.fence, ttl, record.beat + 1)
-        case Event.RELEASE:
-            return Record("", record.fence)
-
-
-class Fence(msgspec.Struct, frozen=True):
-    """The right to write to one object, until another takes it. Later fences of the object have greater numbers."""
-
-    ref: Ref
-    uid: str
-    holder: str
-    number: int
-    ttl: float
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.uid, self.number
-
-    def holds(self, obj: Object) -> bool:
-        """Whether `obj` carries this fence."""
-        record = record_of(obj)
-        return obj.metadata.uid == self.uid and (record.fence, record.holder) == (self.number, self.holder)
-
-    async def patch(self, client: Client, old: O, new: O, *, subresource: str = "") -> O:
-        """`client.patch`, or Fenced when the claim is lost. A 409 means that others changed the object, not the claim:
-        read it and try again."""
-        if not self.holds(old):
-            raise self.lost()
-        if record_of(new) != record_of(old):
-            raise ValueError(f"a write through a fence must leave the annotation {ANNOTATION} as it is")
-        if not old.metadata.resource_version:
-            raise ValueError("a write through a fence must start from an object that came from the API")
-        try:
-            written: O = await client.patch(old, new, subresource=subresource)
-        except StatusError as error:
-            if error.code not in (404, 409) or await self._stands(client):
-                raise
-            raise self.lost() from error
-        return written
-
-    def lost(self) -> Fenced:
-        return Fenced(f"{self.holder} lost its claim {self.number} of {self.ref.namespace}/{self.ref.name}")
-
-    async def _stands(self, client: Client) -> bool:
-        try:
-            return self.holds(await client.get(self.ref.kind, self.ref.name, self.ref.namespace))
-        except StatusError as error:
-            if error.code == 404:
-                return False
-            raise
 
 
 class Claim:
@@ -271,7 +167,7 @@ class Claim:
     async def _replaced(self, obj: Object, record: Record, last: bool) -> bool:
         """Write the record; False when the object has changed meanwhile."""
         try:
-            await self._client.patch(obj, _with(obj, record))
+            await self._client.patch(obj, with_record(obj, record))
         except StatusError as error:
             if last or error.code != 409:
                 raise
@@ -298,23 +194,6 @@ class Claim:
         if len(self._seen) > REMEMBERED:
             del self._seen[next(iter(self._seen))]
         return 0.0
-
-
-def record_of(obj: Object) -> Record:
-    """The claim that an object carries. One that cannot be read counts as none."""
-    text = (obj.metadata.annotations or {}).get(ANNOTATION, "")
-    try:
-        record = msgspec.json.decode(text, type=Record) if text else Record()
-    except msgspec.DecodeError:
-        return Record()
-    return msgspec.structs.replace(record, ttl=min(max(record.ttl, 0.0), MAX_TTL))
-
-
-def _with(obj: Object, record: Record) -> Any:
-    annotations = {**(obj.metadata.annotations or {}), ANNOTATION: msgspec.json.encode(record).decode()}
-    if isinstance(obj, Resource):
-        return obj.replace(metadata=msgspec.structs.replace(obj.metadata, annotations=annotations))
-    return Untyped({**obj.raw, "metadata": {**obj.raw["metadata"], "annotations": annotations}})
 
 
 def _names(fence: Fence) -> dict[str, str]:

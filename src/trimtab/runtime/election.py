@@ -13,7 +13,8 @@ Guarantees:
 - A lease that someone deletes is not free before it would have lapsed, for candidates that saw it.
 
 Assumptions: an identity belongs to one process; monotonic clocks run equally fast, within the difference of `duration`
-and `renew_deadline`; other candidates follow the same rules, as client-go does: fields and meanings are the same.
+and `renew_deadline`, and do not stand still, as some do while a machine is suspended; other candidates follow the same
+rules, as client-go does: fields and meanings are the same.
 
 Caveats: a write that was sent while leading may arrive later. Those who cannot bear that write with a precondition
 (`patch` always has one); see `runtime.claim` for fencing of single objects.
@@ -27,19 +28,17 @@ import enum
 import math
 import random as randomness
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
 
 import msgspec
 
-from trimtab.client.protocol import Client, Object
-from trimtab.model.clock import Clock, format_micro_time
-from trimtab.model.document import convert
+from trimtab.client.protocol import Client
+from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Lease, LeaseSpec
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Untyped
 from trimtab.runtime.deadline import within
+from trimtab.runtime.lease import is_free, released, taken, typed
 
 JITTER = 0.5
 """Candidates try again after `retry` and up to this much of it more, so that they do not march in step."""
@@ -240,7 +239,9 @@ class Election:
         for last in (False, True):
             if lease is None:
                 lease = await self._look()
-                if not self._free() or (self.state is State.LEADER and self.holder != self.identity):
+                unchanged = self._clock.monotonic() - self._seen_at
+                free = is_free(self._seen, self.identity, unchanged, self._duration)
+                if not free or (self.state is State.LEADER and self.holder != self.identity):
                     self._happens(Event.TAKEN)
                     return
             try:
@@ -255,7 +256,7 @@ class Election:
         """The lease as it is; remembers since when it has looked so. None when there is none: what the last holder
         was promised is then still remembered."""
         try:
-            lease = _typed(await self._client.get(Lease, self._name, self._namespace))
+            lease = typed(await self._client.get(Lease, self._name, self._namespace))
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -265,30 +266,15 @@ class Election:
             self._seen, self._seen_at = spec, self._clock.monotonic()
         return lease
 
-    def _free(self) -> bool:
-        if self.holder in ("", self.identity):
-            return True
-        promised = self._seen.lease_duration_seconds or 0
-        return self._clock.monotonic() >= self._seen_at + (promised if promised > 0 else self._duration)
-
     async def _write(self, lease: Lease | None) -> None:
         """Write ourselves into the lease, if it is still as given."""
-        now = self._stamp()
-        changes = self.holder != self.identity
-        begun = changes and self._seen != LeaseSpec()
-        spec = LeaseSpec(
-            holder_identity=self.identity,
-            lease_duration_seconds=math.ceil(self._duration),
-            acquire_time=now if changes else self._seen.acquire_time,
-            renew_time=now,
-            lease_transitions=self.term + 1 if begun else self.term,
-        )
+        spec = taken(self._seen, self.identity, self._duration, self._clock.now())
         start = self._clock.monotonic()
         if lease is None:
             metadata = ObjectMeta(name=self._name, namespace=self._namespace)
-            self._own = _typed(await self._client.create(Lease(metadata=metadata, spec=spec)))
+            self._own = typed(await self._client.create(Lease(metadata=metadata, spec=spec)))
         else:
-            self._own = _typed(await self._client.patch(lease, lease.replace(spec=spec)))
+            self._own = typed(await self._client.patch(lease, lease.replace(spec=spec)))
         self._seen, self._seen_at = spec, self._clock.monotonic()
         self._held_until = start + self._renew_deadline
         if self._held_until > self._seen_at:  # else the answer came too late to be of use
@@ -301,22 +287,13 @@ class Election:
                 lease = await self._look()
             if lease is None or self.holder != self.identity:
                 return
-            now = self._stamp()
-            spec = self._seen.replace(holder_identity="", lease_duration_seconds=1, acquire_time=now, renew_time=now)
             try:
-                await self._client.patch(lease, lease.replace(spec=spec))
+                await self._client.patch(lease, lease.replace(spec=released(self._seen, self._clock.now())))
                 return
             except StatusError as error:
                 if last or error.code != 409:
                     raise
                 lease = None
-
-    def _stamp(self) -> str:
-        """Now, and never the time that the lease already has: others must see a change."""
-        now = format_micro_time(self._clock.now())
-        if now != self._seen.renew_time:
-            return now
-        return format_micro_time(self._clock.now() + timedelta(microseconds=1))
 
     def _happens(self, event: Event) -> None:
         before, self.state = self.state, step(self.state, event)
@@ -358,11 +335,6 @@ class Election:
     @property
     def _names(self) -> dict[str, str]:
         return {"lease": f"{self._namespace}/{self._name}", "identity": self.identity}
-
-
-def _typed(lease: Object) -> Lease:
-    """Also where the client's scheme does not know leases."""
-    return convert(lease.raw, Lease) if isinstance(lease, Untyped) else lease  # type: ignore[return-value]
 
 
 def _call(callback: Callable[[], None] | None) -> None:
