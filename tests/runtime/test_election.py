@@ -471,6 +471,39 @@ async def test_when_a_leader_is_cut_off_a_warm_standby_follows_and_the_two_never
     assert all(before[1] + 5 <= after[0] for before, after in itertools.pairwise(spans))
 
 
+@pytest.mark.parametrize("seed", range(6))
+async def test_under_random_faults_no_two_ever_act_together_and_one_does_in_the_end(
+    candidate: Candidate, client: ApiClient, clock: FakeClock, tasks: list[asyncio.Task[Any]], seed: int
+) -> None:
+    chance = random.Random(seed)
+    wires = [Wire(client), Wire(client), Wire(client)]
+    acts = [Acts(clock) for _ in wires]
+    elections = [candidate(f"c{i}", wire) for i, wire in enumerate(wires)]
+    tasks.extend(asyncio.create_task(e.run(act)) for e, act in zip(elections, acts, strict=True))
+    for _ in range(40):
+        wire = chance.choice(wires)
+        match chance.randrange(6):
+            case 0:
+                wire.broken = Unreachable("cut off")
+            case 1:
+                wire.hanging = True
+            case 2:
+                wire.lost_answers = chance.randrange(4)
+            case 3:
+                clock.jump(chance.uniform(-9000, 9000))
+            case _:
+                wire.broken, wire.hanging = None, False
+        await pass_time(clock, chance.choice([1, 3, 8]), *wires)
+        assert [act.acting for act in acts].count(True) <= 1
+    for wire in wires:
+        wire.broken, wire.hanging, wire.lost_answers = None, False, 0
+    await pass_time(clock, 40, *wires)
+    assert [act.acting for act in acts].count(True) == 1
+    spans = sorted((span[0], span[1] if len(span) == 2 else clock.monotonic()) for act in acts for span in act.spans)
+    assert len(spans) > 1
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
 async def test_a_candidate_waits_for_what_acted_to_end_before_it_tries_again(
     candidate: Candidate, clock: FakeClock, wire: Wire, tasks: list[asyncio.Task[Any]]
 ) -> None:
