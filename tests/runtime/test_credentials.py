@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import copy
 import json
 import pickle
@@ -34,8 +35,17 @@ HIDDEN = "hunter2"
 
 @pytest.fixture
 async def credentials(client: ApiClient) -> AsyncIterator[Credentials]:
-    async with Credentials(client) as made:
+    async with _credentials(client) as made:
         yield made
+
+
+@contextlib.asynccontextmanager
+async def _credentials(client: ApiClient, **options: Any) -> AsyncIterator[Credentials]:
+    """Closed only when each watch is up: asyncio loses a socket whose TLS handshake is cancelled."""
+    async with Credentials(client, **options) as made:
+        yield made
+        for namespace, name in tuple(made._followed):
+            await _settled(made, SecretRef(name, namespace))
 
 
 async def _create(
@@ -160,7 +170,7 @@ async def test_a_secret_that_nobody_asks_for_is_no_longer_watched(client: ApiCli
     clock = FakeClock()
     await _create(client, namespace, password=HIDDEN)
     ref = SecretRef("login", namespace, "password")
-    async with Credentials(client, idle=60, clock=clock) as credentials:
+    async with _credentials(client, idle=60, clock=clock) as credentials:
         await credentials.resolve(ref)
         await clock.advance(50)
         await credentials.resolve(ref)
@@ -175,7 +185,7 @@ async def test_a_secret_that_somebody_waits_for_stays_watched(client: ApiClient,
     clock = FakeClock()
     secret = await _create(client, namespace, password="old")
     ref = SecretRef("login", namespace, "password")
-    async with Credentials(client, idle=60, clock=clock) as credentials:
+    async with _credentials(client, idle=60, clock=clock) as credentials:
         renewals = credentials.changed(ref, since=Redacted("old"))
         waiting = asyncio.ensure_future(anext(renewals))
         await _settled(credentials, ref)
@@ -189,7 +199,7 @@ async def test_a_secret_that_somebody_waits_for_stays_watched(client: ApiClient,
 async def test_with_a_cached_client_nothing_is_kept(client: ApiClient, namespace: str) -> None:
     secret = await _create(client, namespace, password="old")
     ref = SecretRef("login", namespace, "password")
-    async with Credentials(client, cached=True) as credentials:
+    async with _credentials(client, cached=True) as credentials:
         await credentials.resolve(ref)
         await _set(client, secret, password="new")
         assert (await credentials.resolve(ref)).reveal() == "new"

@@ -173,9 +173,10 @@ class Credentials:
             while (left := followed.used_at + self._idle - self._clock.monotonic()) > 0 or followed.users:
                 await self._clock.sleep(left if left > 0 else self._idle)
         finally:
-            watching.cancel()
             if self._followed.get(place) is followed:
                 del self._followed[place]
+            watching.cancel()
+            await asyncio.wait((watching,))
 
     async def _watch(self, followed: _Followed, place: tuple[str, str]) -> None:
         def failed(problem: Exception, pause: float) -> None:
