@@ -16,6 +16,7 @@ from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.apply import apply, changes
+from trimtab.runtime.owners import own, owner_reference
 
 ME = "me"
 Document = dict[str, Any]
@@ -37,6 +38,7 @@ def deployment(namespace: str) -> Document:
                 "metadata": {"labels": {"app": "web"}, "annotations": {"a/b": "1"}},
                 "spec": {
                     "volumes": [{"name": "tmp", "emptyDir": {}}],
+                    "imagePullSecrets": [{"name": "pull"}],
                     "containers": [
                         {
                             "name": "web",
@@ -232,6 +234,24 @@ async def test_a_typed_object_is_read_compared_and_sent_only_when_it_differs(cli
     assert changed.data == {"a": "2"}
 
 
+async def test_a_child_with_its_owner_is_not_sent_twice(client: ApiClient, namespace: str) -> None:
+    owners = [ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)) for name in ("one", "two")]
+    one, two = [await client.create(owner) for owner in owners]
+    child = ConfigMap(metadata=ObjectMeta(name="c", namespace=namespace, finalizers=("x.dev/y",)), data={"a": "1"})
+    counting: Any = Counting(client)
+    await apply(counting, own(child, one), manager=ME)
+    await apply(counting, own(child, one), manager=ME)
+    assert counting.applies == 1
+    changed = await apply(counting, own(child, one, block=False), manager=ME)
+    assert changed.metadata.owner_references == (owner_reference(one, block=False),)
+    both = own(own(child, one), two, controller=False)
+    await apply(counting, both, manager=ME)
+    await apply(counting, both, manager=ME)
+    assert counting.applies == 3
+    left = await apply(counting, own(child, one), manager=ME)
+    assert left.metadata.owner_references == (owner_reference(one),)
+
+
 async def test_a_field_left_out_is_a_change_that_is_sent(client: ApiClient, namespace: str) -> None:
     await client.apply(Untyped(config_map(namespace, a="1", b="2")), manager=ME)
     left = await apply(client, Untyped(config_map(namespace, a="1")), manager=ME)
@@ -372,6 +392,7 @@ def random_deployment(chance: random.Random, namespace: str) -> Document:
         made["spec"]["strategy"] = chance.choice([{}, {"type": "RollingUpdate"}, {"rollingUpdate": {"maxSurge": 1}}])
     if chance.random() < 0.3:
         pod["securityContext"] = {}
+    pod["imagePullSecrets"] = [{"name": name} for name in chance.sample("ab", chance.randint(0, 2))]
     return made
 
 

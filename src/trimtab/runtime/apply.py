@@ -110,7 +110,7 @@ class _Walk(msgspec.Struct, frozen=True):
         if isinstance(meant, dict) and isinstance(held, dict):
             return self._same_map(meant, held, ours, others, name)
         if isinstance(meant, list) and isinstance(held, list):
-            return self._same_list(meant, held, ours, others)
+            return self._same_list(meant, held, ours, others, name)
         return False
 
     def _same_leaf(self, meant: Any, held: Any, others: list[Document], name: str, above: str) -> bool:
@@ -136,25 +136,30 @@ class _Walk(msgspec.Struct, frozen=True):
             for key, value in meant.items()
         )
 
-    def _same_list(self, meant: list[Any], held: list[Any], ours: Document, others: list[Document]) -> bool:
+    def _same_list(self, meant: list[Any], held: list[Any], ours: Document, others: list[Document], name: str) -> bool:
         """Items are found by their keys. They must stand in the order that they have, or the server moves them."""
         keys = _Keys.of(_below(ours))
         if keys is None or len(keys.values) != len(meant):
             return False
         # Fields of the key that an item leaves out are defaults of the schema; we own them not, so they always were.
-        given = {keys.token(value, ours[key]): key for key, value in keys.values.items()}
+        known = name == "ownerReferences" or (self.native and name in _ATOMIC_ITEMS)
+        atomic = known and not any(_below(ours[key]) for key in keys.values)
+        given = {keys.token(value, None if atomic else ours[key]): key for key, value in keys.values.items()}
         places = {keys.token(item): place for place, item in enumerate(held)}
         if len(given) != len(meant) or len(places) != len(held):
             return False
         position = -1
         for item in meant:
-            key = given.get(keys.token(item, [f"f:{name}" for name in item] if isinstance(item, dict) else []))
+            said = [f"f:{name}" for name in item] if isinstance(item, dict) else []
+            key = given.get(keys.token(item, None if atomic else said))
             if key is None:
                 return False
             place = places.get(keys.token(keys.values[key]), -1)
             if place <= position:
                 return False
             position = place
+            if atomic and _equal(item, held[place]):
+                continue
             if not self.same(item, held[place], ours[key], [other[key] for other in others if key in other]):
                 return False
         return True
@@ -269,6 +274,8 @@ _ATOMIC = frozenset(
     }
 )
 """Fields of Kubernetes' kinds that are atomic maps (x-kubernetes-map-type) wherever they occur."""
+_ATOMIC_ITEMS = frozenset({"imagePullSecrets", "secrets"})
+"""Lists of Kubernetes' kinds whose items are told apart by a key, and owned as a whole. All kinds have ownerReferences."""
 _DEFAULTED: dict[str, Document] = {"fieldRef": {"apiVersion": "v1"}, "resourceFieldRef": {"divisor": "0"}}
 """Defaults inside atomic maps of Kubernetes' kinds."""
 _QUANTITIES = frozenset({"hard", "limits", "overhead", "requests"})
