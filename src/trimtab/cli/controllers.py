@@ -26,7 +26,7 @@ from trimtab.client.connect import connect
 from trimtab.model.clock import SystemClock
 from trimtab.model.logs import log
 from trimtab.runtime.election import Election
-from trimtab.runtime.health import HealthServer
+from trimtab.runtime.health import Check, HealthServer
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.prepare import prepare
@@ -96,15 +96,16 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
         async with _means(options, systems) as means:
             pairs = zip(systems, clients, strict=True)
             managers = [_manager(system, client, metrics, means, options) for system, client in pairs]
-            if options.health_port is not None:
-                ready = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
-                health = HealthServer(options.health_host, options.health_port, checks={}, ready=ready, metrics=metrics)
-                await stack.enter_async_context(health)
-                log.info("health and metrics are served", port=health.port)
+            ready: dict[str, Check] = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
             if options.webhook_port is not None:
                 from trimtab.cli.webhooks import serving
 
-                await stack.enter_async_context(serving(systems, clients, options.webhook_host, options.webhook_port))
+                webhooks = serving(systems, clients, options.webhook_host, options.webhook_port)
+                ready["webhooks"] = (await stack.enter_async_context(webhooks)).check_ready
+            if options.health_port is not None:
+                health = HealthServer(options.health_host, options.health_port, ready=ready, metrics=metrics)
+                await stack.enter_async_context(health)
+                log.info("health and metrics are served", port=health.port)
             log.info("controllers start", systems=[system.name for system in systems], server=config.server)
             async with asyncio.TaskGroup() as tasks:
                 for manager in managers:

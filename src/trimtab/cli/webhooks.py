@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator, Sequence
 from trimtab.cli.systems import NoSystem
 from trimtab.client.api import ApiClient
 from trimtab.model.logs import log
+from trimtab.runtime.certificates import Certificates
 from trimtab.runtime.rights import webhooks_of
 from trimtab.runtime.system import NAMESPACE, System
 
 
 @contextlib.asynccontextmanager
-async def serving(systems: Sequence[System], clients: Sequence[ApiClient], host: str, port: int) -> AsyncIterator[None]:
+async def serving(
+    systems: Sequence[System], clients: Sequence[ApiClient], host: str, port: int
+) -> AsyncIterator[Certificates]:
     """Serve until the block is left."""
-    from trimtab.runtime.certificates import Certificates
     from trimtab.runtime.certificates_publish import Targets
     from trimtab.runtime.webhooks import WebhookServer
     from trimtab.runtime.webhooks_reader import ClientReader
@@ -45,11 +47,11 @@ async def serving(systems: Sequence[System], clients: Sequence[ApiClient], host:
         host=host,
         port=port,
     )
-    rotating = asyncio.create_task(certificates.run(), name="webhook certificates")
-    try:
-        log.info("webhooks are served", port=await server.start())
-        yield
-    finally:
-        rotating.cancel()
-        await asyncio.gather(rotating, return_exceptions=True)
-        await server.stop()
+    async with asyncio.TaskGroup() as tasks:  # a mistake in either ends the process, which is started anew
+        rotating = tasks.create_task(certificates.run(), name="webhook certificates")
+        try:
+            log.info("webhooks are served", port=await server.start())
+            yield certificates
+        finally:
+            rotating.cancel()
+            await server.stop()

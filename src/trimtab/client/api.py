@@ -13,7 +13,7 @@ import orjson
 from trimtab.client.paths import Place, place_of
 from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.client.transport import Call, Transport, document_of
-from trimtab.model.document import merge_diff, patch_between
+from trimtab.model.document import merge_diff, patch_between, read
 from trimtab.model.errors import StatusError
 from trimtab.model.kind import Kind
 from trimtab.model.resource import Resource
@@ -53,7 +53,7 @@ class ApiClient:
         place = await self.place(kind)
         path = place.path(namespace or self.namespace, name)
         reply = await self.transport.call(Call(method="GET", path=path))
-        return self._made(reply.body)
+        return self._made(reply.body, kind if isinstance(kind, type) else None)
 
     @overload
     async def list(self, kind: type[R], query: Query = ...) -> Listing[R]: ...
@@ -214,16 +214,17 @@ class ApiClient:
         call = Call(method=method, path=path, query=query, body=orjson.dumps(document), content_type=media)
         return self._made((await self.transport.call(call)).body)
 
-    def _made(self, body: bytes) -> Object:
+    def _made(self, body: bytes, cls: type[Resource] | None = None) -> Object:
+        """As the class that was asked for; else as the scheme knows it."""
         try:
-            return self.scheme.decode(body)
+            return self.scheme.decode(body) if cls is None else read(body, cls)
         except msgspec.DecodeError as error:
             document_of(body)  # says it better when it is no object at all
             raise StatusError(500, "InternalError", f"the server's object is of another shape: {error}") from error
 
     async def _placed(self, obj: Object) -> tuple[Place, dict[str, Any]]:
         if isinstance(obj, Resource):
-            return place_of(self.scheme.kind_of(type(obj))), self.scheme.document(obj)
+            return place_of(self._known(type(obj))), self.scheme.document(obj)
         return await self.place(Named(obj.api_version, obj.kind)), obj.raw
 
     async def place(self, kind: AnyKind) -> Place:
@@ -231,12 +232,19 @@ class ApiClient:
         if isinstance(kind, Kind):
             return place_of(kind)
         if isinstance(kind, type):
-            return place_of(self.scheme.kind_of(kind))
+            return place_of(self._known(kind))
         place = self._places.get(kind)
         if place is None:
             known = self.scheme.kind(kind.api_version, kind.kind)
             place = self._places[kind] = place_of(known) if known else await self._discover(kind)
         return place
+
+    def _known(self, cls: type[Resource]) -> Kind:
+        """A class that is used is one to decode into, registered before or not."""
+        kind = self.scheme.kind_of(cls)
+        if self.scheme.class_of(kind.api_version, kind.kind) is None:
+            self.scheme.register(cls)
+        return kind
 
     async def _discover(self, kind: Named) -> Place:
         prefix = "/apis/" if "/" in kind.api_version else "/api/"

@@ -76,6 +76,11 @@ class Certificates:
         """Whether there is a certificate to serve with."""
         return self._current is not None
 
+    def check_ready(self) -> None:
+        """For a readiness probe: raises while there is none."""
+        if not self.ready:
+            raise RuntimeError("there is no certificate yet")
+
     async def run(self) -> None:
         """Until cancelled. A pass that fails is logged, and tried again after the interval."""
         while True:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ class WebhookClient:
                 asyncio.timeout(hook.timeout),
                 self._session.post(
                     target,
-                    data=msgspec.json.encode(body),
+                    data=io.BytesIO(msgspec.json.encode(body)),  # as bytes it would complain of large ones
                     headers=headers,
                     ssl=tls,
                     server_hostname=server_name,
