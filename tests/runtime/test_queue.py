@@ -580,8 +580,8 @@ async def test_a_token_gets_in_and_is_never_shown(tmp_path: Path) -> None:
         await queue.publish("s", b"in")
         assert "hidden-word" not in repr(queue)
         await queue.close()
-        wrong = NatsQueue(server.url.replace("nats://", "nats://me:other-word@"), timeout=0.2)
-        with pytest.raises(QueueUnavailable) as caught:
+        wrong = NatsQueue(server.url.replace("nats://", "nats://me:other-word@"))
+        with pytest.raises(QueueUnavailable, match="Authorization") as caught:
             await wrong.ready()
         assert "other-word" not in f"{caught.value!r} {wrong!r} {caught.value.__cause__!r}"
 
@@ -597,13 +597,13 @@ async def test_the_certificate_of_the_server_is_verified(tmp_path: Path) -> None
         await trusting.publish("s", b"over TLS")
         await trusting.close()
         for doubtful in (url, server.url):
-            doubting = NatsQueue(doubtful, timeout=0.2)
+            doubting = NatsQueue(doubtful)
             with pytest.raises(QueueUnavailable, match="certificate verify failed"):
                 await doubting.ready()
 
 
 async def test_tls_that_was_asked_for_is_not_given_up_silently(nats_server: NatsServer) -> None:
-    queue = NatsQueue(nats_server.url.replace("nats://", "tls://"), timeout=0.2)
+    queue = NatsQueue(nats_server.url.replace("nats://", "tls://"))
     with pytest.raises(QueueUnavailable, match="SecureConnWanted"):
         await queue.ready()
 

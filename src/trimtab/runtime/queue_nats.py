@@ -306,12 +306,15 @@ class NatsQueue:
     async def _connect(self) -> NatsClient:
         client = _Client()
         last = ""
+        reached = False
 
         async def failed(error: Exception) -> None:
             nonlocal last
             before, last = last, self._cleaned(error)
             if last != before:  # not once for each attempt
                 log.info("the connection to the queue broke", place=self._place, error=last)
+            if not reached and (isinstance(error, _HOPELESS) or "Authorization Violation" in str(error)):
+                raise error  # out of `connect`, which would try on until the time is over
 
         try:
             async with asyncio.timeout(2 * self._timeout):
@@ -332,6 +335,7 @@ class NatsQueue:
         except BaseException:
             await client.close()
             raise
+        reached = True
         return client
 
     def _configs(self) -> list[api.StreamConfig]:
@@ -378,13 +382,19 @@ class NatsQueue:
         return text
 
 
+_HOPELESS = (ssl.SSLError, nats.errors.SecureConnWantedError, nats.errors.AuthorizationError)
+
+
 class _Client(NatsClient):
     """The library's client, with two of its habits mended."""
 
     async def close(self) -> None:
-        """Also when the server has gone, to whom the library would like to send what is left."""
+        """Also when the server has gone, to whom the library would send what is left, or a handshake has failed, whose
+        end the library would wait for.
+        """
         try:
-            await super().close()
+            async with asyncio.timeout(1):
+                await super().close()
         except OSError:
             if self._transport is not None:
                 self._transport.close()  # type: ignore[no-untyped-call]
