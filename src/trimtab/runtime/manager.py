@@ -61,7 +61,6 @@ class Manager:
         self._working: dict[Driver, asyncio.Task[None]] = {}
         self._running = False
         self._group: asyncio.TaskGroup | None = None  # while we lead
-        self._leader: asyncio.Task[Any] | None = None
         self._stopping = asyncio.Event()
 
     def add(self, controller: Controller[Any]) -> None:
@@ -117,7 +116,8 @@ class Manager:
 
     async def _act(self) -> None:
         """Lead until we are to stop, or until an informer breaks."""
-        acting = asyncio.create_task(self._lead() if self._election is None else self._stand(self._election))
+        election = self._election
+        acting = asyncio.create_task(self._lead() if election is None else election.run(self._lead, self._stopping))
         broken = asyncio.create_task(self.informers.supervise())
         try:
             await asyncio.wait({acting, broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,23 +129,9 @@ class Manager:
             if not task.cancelled():
                 task.result()
 
-    async def _stand(self, election: Election) -> None:
-        """Lead whenever we are elected. Told to stop, a leader finishes what it began, unless it loses the lease."""
-        candidate = asyncio.create_task(election.run(self._lead))
-        try:
-            await _either(candidate, self._stopping)
-            if election.elected.is_set():
-                await _either(candidate, election.lost)
-        finally:
-            candidate.cancel()
-            await asyncio.wait({candidate, *([self._leader] if self._leader else ())})
-        if not candidate.cancelled():
-            candidate.result()
-
     async def _lead(self) -> None:
         """Work until we are to stop; cancelled when the lease is lost."""
         log.info("controllers work", controllers=[c.name for c in self._drivers])
-        self._leader = asyncio.current_task()
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -161,8 +147,6 @@ class Manager:
                     self._working.clear()
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        finally:
-            self._leader = None
 
     async def _finish(self) -> None:
         """Let what runs come to its end, for a while."""
@@ -184,12 +168,3 @@ class Manager:
         if self._group is not None:
             name = f"controller {driver.controller.name}"
             self._working[driver] = self._group.create_task(driver.work(), name=name)
-
-
-async def _either(task: asyncio.Task[None], event: asyncio.Event) -> None:
-    """Until one of them is."""
-    happening = asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        happening.cancel()
