@@ -276,5 +276,5 @@ class Connection(asyncio.Protocol):
         if 100 <= self._code < 200:  # more is to come
             self._begin(self._stream, self._limit)
             return
-        self._complete = True
+        self._complete = self._failure is None
         self._wake()
