@@ -117,12 +117,15 @@ def candidate(client: ApiClient, namespace: str, clock: FakeClock) -> Candidate:
 
 
 @pytest.fixture
-async def tasks() -> AsyncIterator[list[asyncio.Task[Any]]]:
+async def tasks(clock: FakeClock) -> AsyncIterator[list[asyncio.Task[Any]]]:
     started: list[asyncio.Task[Any]] = []
     yield started
     for task in started:
         task.cancel()
-    await asyncio.gather(*started, return_exceptions=True)
+    ending = asyncio.gather(*started, return_exceptions=True)
+    while not ending.done():
+        await clock.advance(5)  # a release may hang
+        await asyncio.wait({ending}, timeout=0.05)
 
 
 class Acts:
