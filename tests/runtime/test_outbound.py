@@ -262,6 +262,11 @@ def test_a_proxy_and_the_address_check_cannot_be_had_together() -> None:
         Outbound(host_pin=HostPin(private=False), proxy_from_environment=True)
 
 
+async def test_a_fetched_body_can_be_read_as_often_as_one_likes(outbound: Outbound, world: World) -> None:
+    response = await outbound.fetch("GET", world.url())
+    assert await response.read() == await response.read() == b"".join([piece async for piece in response.stream()])
+
+
 # Bounds
 
 

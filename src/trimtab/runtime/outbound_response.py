@@ -73,6 +73,9 @@ class Response:
 
     async def stream(self, max_bytes: int | None = None) -> AsyncGenerator[bytes, None]:
         """The body in pieces. TooLarge at the piece that goes beyond `max_bytes`."""
+        if self._body is not None:
+            yield self._body
+            return
         most = self._max_bytes if max_bytes is None else max_bytes
         announced = self._response.content_length
         if announced is not None and announced > most and self.method != "HEAD":
