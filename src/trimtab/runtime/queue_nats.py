@@ -34,6 +34,7 @@ from nats.js import api
 
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.logs import log
+from trimtab.runtime.nats_credentials import NatsCredentials, NatsCredentialsError
 from trimtab.runtime.queue import (
     MAX_DEAD,
     MAX_DELIVERIES,
@@ -90,7 +91,7 @@ class NatsQueue:
         self._place = ",".join(_place(server) for server in self._servers)
         self._stream = stream
         self._dead = f"{stream}-dead"
-        self._credentials_file = credentials_file
+        self._credentials = None if credentials_file is None else NatsCredentials(credentials_file)
         self._token_file = token_file
         self._ca_file = ca_file
         self._clock = clock or SystemClock()
@@ -317,6 +318,8 @@ class NatsQueue:
                 raise error  # out of `connect`, which would try on until the time is over
 
         try:
+            if self._credentials is not None:
+                self._credentials.check()
             async with asyncio.timeout(2 * self._timeout):
                 await client.connect(
                     self._servers,
@@ -327,9 +330,10 @@ class NatsQueue:
                     max_reconnect_attempts=-1,
                     tls=self._tls(),
                     token=None if self._token_file is None else self._token,
-                    user_credentials=None if self._credentials_file is None else os.fspath(self._credentials_file),
+                    user_jwt_cb=None if self._credentials is None else self._credentials.jwt,
+                    signature_cb=None if self._credentials is None else self._credentials.sign,
                 )
-        except (nats.errors.Error, OSError) as error:
+        except (nats.errors.Error, NatsCredentialsError, OSError) as error:
             await client.close()
             raise QueueUnavailable(f"{self._place}: {last or self._cleaned(error)}") from None
         except BaseException:
