@@ -202,7 +202,7 @@ class ApiClient:
             options["dryRun"] = ["All"]
         path = place.path(ref.namespace or self.namespace, ref.name)
         reply = await self.transport.call(Call(method="DELETE", path=path, body=orjson.dumps(options)))
-        return self._made(reply.body) if _remains(document_of(reply.body)) else None
+        return self._made(reply.body) if remains(document_of(reply.body)) else None
 
     async def close(self) -> None:
         await self.transport.close()
@@ -265,7 +265,7 @@ class ApiClient:
         return document["metadata"].get("namespace") or self.namespace
 
 
-def _remains(answer: dict[str, Any]) -> bool:
+def remains(answer: dict[str, Any]) -> bool:
     """Whether a deletion left the object there: finalizers or a grace period hold it."""
     metadata = answer.get("metadata") or {}
     if answer.get("kind") == "Status" or not metadata.get("deletionTimestamp"):

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import msgspec
 
-from trimtab.client.api import ApiClient
+from trimtab.client.api import ApiClient, remains
 from trimtab.client.entries import entry
 from trimtab.client.protocol import AnyKind, Client, Event, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.model.errors import StatusError, not_found
@@ -180,8 +180,12 @@ class CachedClient:
         informers = self._informers.following(kind)
         if informers:
             written = entry(_body(obj))
+            gone = b'"deletionTimestamp"' in written.body and not remains(msgspec.json.decode(written.body))
             for informer in informers:
-                informer.cache.absorb(written)
+                if gone:  # the last finalizer went
+                    informer.cache.forget(Request(written.namespace, written.name))
+                else:
+                    informer.cache.absorb(written)
         return obj
 
 
