@@ -1,4 +1,7 @@
-"""A whole operator: every ConfigMap with the label `greet` gets its greeting. Run it: trimtab run examples/operator/greeter.py"""
+"""A whole operator: every ConfigMap with the label `greet` gets its greeting, and gets it back when someone takes it.
+
+trimtab run examples/operator/greeter.py
+"""
 
 from trimtab.client.protocol import Query
 from trimtab.model.kubernetes import ConfigMap
@@ -11,5 +14,5 @@ class Greeter(Controller[ConfigMap]):
     async def reconcile(self, request: Request) -> None:
         found = await self.client.find(ConfigMap, request.name, request.namespace)
         if found is not None:
-            greeting = {**(found.data or {}), "greeting": f"Hello, {found.metadata.labels['greet']}!"}
+            greeting = {**(found.data or {}), "greeting": f"Hello, {found.name}!"}
             await self.client.patch(found, found.replace(data=greeting))
