@@ -93,15 +93,15 @@ class Keeper(Controller[Lighthouse]):
                 await self.tell(lighthouse, False, "NoHarbour", f"there is no harbour {lighthouse.spec.harbour} yet")
                 return None  # the watch calls again when it comes
             pages["channel"] = str(harbour.spec.channel)
-        place = ObjectMeta(name=f"{request.name}-logbook", namespace=request.namespace)
-        logbook = await self.client.find(ConfigMap, place.name, place.namespace)
+        blank = ConfigMap(metadata=ObjectMeta(name=f"{request.name}-logbook", namespace=request.namespace))
+        logbook = await self.client.find(ConfigMap, blank.name, blank.namespace)
         if logbook is None or not owned_by(logbook, lighthouse):
             try:
-                logbook = await create_or_adopt(self.client, ConfigMap(metadata=place), lighthouse)
+                logbook = await create_or_adopt(self.client, blank, lighthouse)
             except NotOurs as foreign:
                 await self.tell(lighthouse, False, "NotOurs", str(foreign))
                 return Result(requeue_after=60.0)  # nobody tells us when what is not ours goes
-        await apply(self.client, ConfigMap(metadata=place, data=pages), manager="lighthouses", current=logbook)
+        await apply(self.client, blank.replace(data=pages), manager="lighthouses", current=logbook)
         await self.tell(lighthouse, True, "Lit", f"shines {lighthouse.spec.light}")
         return None
 
