@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -62,6 +63,17 @@ async def test_a_put_that_fails_at_any_step_leaves_the_whole_blob_or_nothing(
     except BlobMissing:
         assert files(tmp_path) == []
     assert await blobs.put(CONTENT) == DIGEST
+
+
+async def test_a_disk_that_is_full_is_said_and_nothing_is_left(blobs: FolderBlobs, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (CHUNK // 2, hard))
+    try:
+        with pytest.raises(BlobsUnavailable, match="cannot be kept on this machine"):
+            await blobs.put(CONTENT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("call", range(1, 8))

@@ -16,25 +16,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import json
-import os
 import re
-import ssl
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 import nats.errors
 import nats.js.errors
-from nats.aio.client import Client as NatsClient
 from nats.js import api
 
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.logs import log
-from trimtab.runtime.nats_credentials import NatsCredentials, NatsCredentialsError
+from trimtab.runtime.nats_connection import PAUSE, NatsConnection
 from trimtab.runtime.queue import (
     MAX_DEAD,
     MAX_DELIVERIES,
@@ -50,10 +45,6 @@ from trimtab.runtime.queue import (
     check_subject,
 )
 
-T = TypeVar("T")
-
-ATTEMPTS = 3
-PAUSE = 0.25  # seconds between attempts
 POLL = 2.0  # seconds after which an idle consumer asks again: so long may the end of an outage go unnoticed
 _ID, _DELIVERIES, _REASON = "Trimtab-Id", "Trimtab-Deliveries", "Trimtab-Reason"
 _STORE_FAILED = 10077  # the server's code for a stream that is full
@@ -86,28 +77,26 @@ class NatsQueue:
     ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", stream):
             raise ValueError(f"{stream[:80]!r} is no name of a stream: letters, digits, - and _")
-        self._servers = url.split(",")
-        _check_servers(self._servers, secret=token_file is not None)
-        self._place = ",".join(_place(server) for server in self._servers)
         self._stream = stream
         self._dead = f"{stream}-dead"
-        self._credentials = None if credentials_file is None else NatsCredentials(credentials_file)
-        self._token_file = token_file
-        self._ca_file = ca_file
         self._clock = clock or SystemClock()
         self._max_depth = max_depth
         self._max_deliveries = max_deliveries
         self._max_payload = max_payload
         self._window = window
         self._replicas = replicas
-        self._timeout = timeout
-        self._starting = asyncio.Lock()
-        self._client: NatsClient | None = None
-        self._streams_made = False
-        self._closed = False
+        self._nats = NatsConnection(
+            url,
+            self._make_streams,
+            credentials_file=credentials_file,
+            token_file=token_file,
+            ca_file=ca_file,
+            clock=self._clock,
+            timeout=timeout,
+        )
 
     def __repr__(self) -> str:
-        return f"NatsQueue({self._place!r}, stream={self._stream!r})"
+        return f"NatsQueue({self._nats.place!r}, stream={self._stream!r})"
 
     async def publish(self, subject: str, payload: bytes, *, id: str = "") -> bool:  # noqa: A002
         check_subject(subject)
@@ -117,29 +106,33 @@ class NatsQueue:
         headers = {api.Header.MSG_ID.value: check_id(id) or uuid.uuid4().hex}
 
         async def once() -> bool:
-            js = await self._jetstream()
+            js = await self._nats.jetstream()
             acknowledged = await js.publish(
-                f"{self._stream}.{subject}", payload, timeout=self._timeout, stream=self._stream, headers=dict(headers)
+                f"{self._stream}.{subject}",
+                payload,
+                timeout=self._nats.timeout,
+                stream=self._stream,
+                headers=dict(headers),
             )
             return not acknowledged.duplicate
 
         try:
-            return await self._attempted(once)
+            return await self._nats.attempted(once)
         except nats.errors.MaxPayloadError:
-            raise PayloadTooLarge(len(payload), self._client.max_payload if self._client else 0) from None
+            raise PayloadTooLarge(len(payload), self._nats.max_payload) from None
         except nats.js.errors.APIError as error:
             if error.err_code == _STORE_FAILED:
                 raise QueueFull(subject, self._max_depth) from None
-            raise self._unavailable(error) from None
+            raise self._nats.unavailable(error) from None
         except (nats.errors.Error, OSError) as error:
-            raise self._unavailable(error) from None
+            raise self._nats.unavailable(error) from None
 
     async def consume(self, subject: str, *, concurrency: int = 1, deadline: float = 60.0) -> AsyncIterator[Message]:
         check_subject(subject)
         slots = asyncio.Semaphore(concurrency)
         subscription: Any = None
         try:
-            while not self._closed:
+            while not self._nats.closed:
                 async with _held(slots) as slot:
                     try:
                         if subscription is None:
@@ -148,12 +141,12 @@ class NatsQueue:
                     except nats.errors.TimeoutError:
                         continue  # nothing came, or the server was away
                     except (nats.errors.Error, QueueUnavailable, OSError) as error:
-                        if self._closed:
+                        if self._nats.closed:
                             return
-                        log.warning("the queue is away", subject=subject, error=self._cleaned(error))
+                        log.warning("the queue is away", subject=subject, error=self._nats.cleaned(error))
                         await _unsubscribed(subscription)
                         subscription = None
-                        self._streams_made = False  # somebody may have deleted them
+                        self._nats.forget()
                         await self._clock.sleep(PAUSE)
                         continue
                     delivery = _Delivery(self, raw, subject, deadline, slot.pass_on())
@@ -180,30 +173,21 @@ class NatsQueue:
         full = f"{self._stream}.{check_subject(subject)}"
 
         async def once() -> int:
-            js = await self._jetstream()
+            js = await self._nats.jetstream()
             info = await js.stream_info(self._stream, subjects_filter=full)
             return int((info.state.subjects or {}).get(full, 0))
 
-        return await self._asked(once)
+        return await self._nats.asked(once)
 
     async def ready(self) -> None:
-        await self._asked(self._jetstream)
+        await self._nats.asked(self._nats.jetstream)
 
     async def close(self) -> None:
-        self._closed = True
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._nats.close()
 
     async def settle(self, raw: Any, answer: bytes) -> None:
         """Tells the server, and waits until it has heard."""
-
-        async def once() -> None:
-            await self._jetstream()
-            if self._client is not None:
-                await self._client.request(raw.reply, answer, timeout=self._timeout)
-
-        await self._asked(once)
+        await self._nats.request(raw.reply, answer)
 
     async def bury(self, delivery: _Delivery, reason: str) -> None:
         """Into the list of the dead, then out of the queue."""
@@ -216,11 +200,13 @@ class NatsQueue:
         }
 
         async def once() -> None:
-            js = await self._jetstream()
+            js = await self._nats.jetstream()
             subject = f"{self._dead}.{delivery.subject}"
-            await js.publish(subject, delivery.payload, timeout=self._timeout, stream=self._dead, headers=dict(headers))
+            await js.publish(
+                subject, delivery.payload, timeout=self._nats.timeout, stream=self._dead, headers=dict(headers)
+            )
 
-        await self._asked(once)
+        await self._nats.asked(once)
         await self.settle(delivery.raw, b"+TERM")
 
     @property
@@ -238,7 +224,7 @@ class NatsQueue:
         """The first one from a sequence on, with its sequence."""
 
         async def once() -> tuple[int, DeadLetter] | None:
-            js = await self._jetstream()
+            js = await self._nats.jetstream()
             try:
                 raw = await js.get_msg(self._dead, seq=sequence, subject=f"{self._dead}.{subject}", next=True)
             except nats.js.errors.NotFoundError as error:
@@ -255,10 +241,10 @@ class NatsQueue:
             )
             return raw.seq, letter
 
-        return await self._asked(once)
+        return await self._nats.asked(once)
 
     async def _subscribe(self, subject: str, deadline: float) -> Any:
-        js = await self._jetstream()
+        js = await self._nats.jetstream()
         name = subject.replace(".", "=")  # a name has no points, a subject has no =
         config = api.ConsumerConfig(
             durable_name=name,
@@ -271,76 +257,9 @@ class NatsQueue:
         await js.add_consumer(self._stream, config)
         return await js.pull_subscribe_bind(name, stream=self._stream)
 
-    async def _asked(self, once: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await self._attempted(once)
-        except (nats.errors.Error, OSError) as error:
-            raise self._unavailable(error) from None
-
-    async def _attempted(self, once: Callable[[], Awaitable[T]]) -> T:
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return await once()
-            except (
-                nats.errors.TimeoutError,
-                nats.errors.NoRespondersError,
-                nats.js.errors.NoStreamResponseError,
-            ) as gone:
-                log.info("the queue did not answer", error=self._cleaned(gone))
-                self._streams_made = False  # a server that lost its disk has none
-                await self._clock.sleep(PAUSE)
-        return await once()
-
-    async def _jetstream(self) -> Any:
-        async with self._starting:
-            if self._closed:
-                raise QueueUnavailable("the queue is closed")
-            if self._client is None or self._client.is_closed:
-                self._client = await self._connect()
-            js = self._client.jetstream(timeout=self._timeout)
-            if not self._streams_made:
-                for config in self._configs():
-                    await _make_stream(js, config)
-                self._streams_made = True
-            return js
-
-    async def _connect(self) -> NatsClient:
-        client = _Client()
-        last = ""
-        reached = False
-
-        async def failed(error: Exception) -> None:
-            nonlocal last
-            before, last = last, self._cleaned(error)
-            if last != before:  # not once for each attempt
-                log.info("the connection to the queue broke", place=self._place, error=last)
-            if not reached and (isinstance(error, _HOPELESS) or "Authorization Violation" in str(error)):
-                raise error  # out of `connect`, which would try on until the time is over
-
-        try:
-            if self._credentials is not None:
-                self._credentials.check()
-            async with asyncio.timeout(2 * self._timeout):
-                await client.connect(
-                    self._servers,
-                    name="trimtab",
-                    error_cb=failed,
-                    connect_timeout=self._timeout,  # type: ignore[arg-type]
-                    reconnect_time_wait=PAUSE,  # type: ignore[arg-type]
-                    max_reconnect_attempts=-1,
-                    tls=self._tls(),
-                    token=None if self._token_file is None else self._token,
-                    user_jwt_cb=None if self._credentials is None else self._credentials.jwt,
-                    signature_cb=None if self._credentials is None else self._credentials.sign,
-                )
-        except (nats.errors.Error, NatsCredentialsError, OSError) as error:
-            await client.close()
-            raise QueueUnavailable(f"{self._place}: {last or self._cleaned(error)}") from None
-        except BaseException:
-            await client.close()
-            raise
-        reached = True
-        return client
+    async def _make_streams(self, js: Any) -> None:
+        for config in self._configs():
+            await _make_stream(js, config)
 
     def _configs(self) -> list[api.StreamConfig]:
         work = api.StreamConfig(
@@ -365,51 +284,6 @@ class NatsQueue:
             duplicate_window=self._window,
         )
         return [work, dead]
-
-    def _tls(self) -> ssl.SSLContext:
-        """Also for nats://, whose server may ask for TLS."""
-        return ssl.create_default_context(cafile=None if self._ca_file is None else os.fspath(self._ca_file))
-
-    def _token(self) -> str:
-        """Asked at each connection: a mounted secret is renewed in place."""
-        return "" if self._token_file is None else self._token_file.read_text().strip()
-
-    def _unavailable(self, error: Exception) -> QueueUnavailable:
-        return QueueUnavailable(f"the queue at {self._place}: {self._cleaned(error)}")
-
-    def _cleaned(self, error: Exception) -> str:
-        text = f"{type(error).__name__}: {error}"
-        for server in self._servers:
-            parts = urlsplit(server)
-            for secret in (parts.netloc.rpartition("@")[0], parts.password, unquote(parts.password or "")):
-                text = text.replace(secret, "***") if secret else text
-        return text
-
-
-_HOPELESS = (ssl.SSLError, nats.errors.SecureConnWantedError, nats.errors.AuthorizationError)
-
-
-class _Client(NatsClient):
-    """The library's client, with two of its habits mended."""
-
-    async def close(self) -> None:
-        """Also when the server has gone, to whom the library would send what is left, or a handshake has failed, whose
-        end the library would wait for.
-        """
-        try:
-            async with asyncio.timeout(1):
-                await super().close()
-        except OSError:
-            if self._transport is not None:
-                self._transport.close()  # type: ignore[no-untyped-call]
-
-    def _connect_command(self) -> bytes:
-        """Refuses a server without TLS where TLS was asked for: the library would go on in the clear."""
-        current = self._current_server
-        if current is not None and current.uri.scheme == "tls" and not self._server_info.get("tls_required"):
-            raise nats.errors.SecureConnWantedError
-        command: bytes = super()._connect_command()
-        return command
 
 
 class _Delivery:
@@ -512,27 +386,6 @@ async def _unsubscribed(subscription: Any) -> None:
     if subscription is not None:
         with contextlib.suppress(nats.errors.Error):
             await subscription.unsubscribe()
-
-
-def _check_servers(servers: list[str], *, secret: bool) -> None:
-    for server in servers:
-        parts = urlsplit(server)
-        if parts.scheme not in ("nats", "tls") or not parts.hostname:
-            raise ValueError("--nats must be nats://HOST[:PORT] or tls://HOST[:PORT], several with commas between")
-        if (secret or parts.username) and parts.scheme != "tls" and not _is_loopback(parts.hostname):
-            raise ValueError(f"--nats {_place(server)}: a token or password goes only over tls://")
-
-
-def _place(server: str) -> str:
-    parts = urlsplit(server)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _header(text: str) -> str:

@@ -67,19 +67,16 @@ class FolderBlobs:
     ) -> Digest:
         check_media_type(media_type)
         limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
-        name, descriptor = await self._act(self._begin)
-        try:
-            with os.fdopen(descriptor, "w+b") as file:
-                _, digest = await fill(file, data, max_bytes=limit, expected=expected)
-                await self._act(self._publish, file, name, digest, media_type)
-        except BaseException:
-            (self._root / "tmp" / name).unlink(missing_ok=True)
-            raise
+        with contextlib.ExitStack() as stack:
+            name, file = await self._act(self._begin, stack)
+            _, digest = await fill(file, data, max_bytes=limit, expected=expected)
+            await self._act(self._publish, file, name, digest, media_type)
         return digest
 
     async def open(self, digest: Digest) -> AsyncIterator[bytes]:
         parse_digest(digest)
-        with os.fdopen(await self._act(self._open, digest), "rb", buffering=0) as file:
+        with contextlib.ExitStack() as stack:
+            file = await self._act(self._open, digest, stack)
 
             async def chunks() -> AsyncIterator[bytes]:
                 while chunk := await self._act(file.read, CHUNK):
@@ -132,20 +129,22 @@ class FolderBlobs:
         for name in ("", "tmp", "owners", "sha256"):
             _make_folder(self._root / name)
 
-    def _begin(self) -> tuple[str, int]:
-        """A new file under `tmp`, locked by us: that is how a collection knows that its writer lives."""
+    def _begin(self, stack: contextlib.ExitStack) -> tuple[str, IO[bytes]]:
+        """A new file under `tmp`, locked by us: that is how a collection knows that its writer lives.
+
+        The stack sees to its end, also when the caller was cancelled while we are here.
+        """
         self._make_folders()
         while True:
             name = secrets.token_hex(16)
-            descriptor = os.open(self._root / "tmp" / name, _MAKE, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if os.fstat(descriptor).st_nlink:
-                    return name, descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)  # a collection took it for a dead writer's before we had the lock
+            path = self._root / "tmp" / name
+            file = os.fdopen(os.open(path, _MAKE, 0o600), "w+b")
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink:
+                stack.callback(path.unlink, missing_ok=True)
+                stack.callback(_close, file)
+                return name, file
+            file.close()  # a collection took it for a dead writer's before we had the lock
 
     def _publish(self, file: IO[bytes], name: str, digest: Digest, media_type: str) -> None:
         file.flush()
@@ -158,9 +157,9 @@ class FolderBlobs:
             os.rename(self._root / "tmp" / name, _hex(digest), dst_dir_fd=shard)
             os.fsync(shard)
 
-    def _open(self, digest: Digest) -> int:
+    def _open(self, digest: Digest, stack: contextlib.ExitStack) -> IO[bytes]:
         with self._missing(digest), self._shard(digest, lock=False) as shard:
-            return os.open(_hex(digest), _READ, dir_fd=shard)
+            return stack.enter_context(os.fdopen(os.open(_hex(digest), _READ, dir_fd=shard), "rb", buffering=0))
 
     def _stat(self, digest: Digest) -> BlobInfo:
         with self._missing(digest), self._shard(digest, lock=False) as shard:
@@ -298,6 +297,12 @@ def _folder(path: Path | str, inside: int | None = None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _close(file: IO[bytes]) -> None:
+    """What matters was flushed before. The rest of a failed write fails again here, and has been said."""
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 @contextlib.contextmanager
