@@ -80,6 +80,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.seed = seed
         self.steps = 0
         self.trace: list[str] | None = [] if trace else None
+        self.spun = ""
+        """Where a step was that did not end; set by `watchdog`."""
         self._random = random.Random(f"schedule {seed}")  # noqa: S311 - texts are hashed the same way everywhere
         self._now = 0.0
         self._longest = longest
@@ -209,6 +211,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         handle._run()
         if self.steps - self._moment_began > self._hottest:
             self._too_hot()
+        if self.spun and not self._clearing:
+            raise HotLoop(f"a step ran on without ever waiting, after {self._so_far()}; it was here:\n{self.spun}")
 
     def _pass_time(self) -> None:
         """Go to the next timer, and make ready all that are due then."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec
 
@@ -20,6 +22,7 @@ import msgspec
 
 from trimtab.testing.loop import DAY, SimulatedLoop
 from trimtab.testing.sealed import sealed
+from trimtab.testing.watchdog import Watchdog
 from trimtab.testing.world import STORM, Weather, World
 
 P = ParamSpec("P")
@@ -51,7 +54,7 @@ class Simulation:
         loop = SimulatedLoop(self.seed, longest=self._longest, trace=self._trace)
         log = _Log()
         error: BaseException | None = None
-        with sealed(self.seed, log):
+        with sealed(self.seed, log), Watchdog(loop):
             try:
                 loop.run_until_complete(self._lived(test, log))
             except Exception as raised:
@@ -139,10 +142,17 @@ class _Log:
 
     def __getattr__(self, level: str) -> Callable[..., None]:
         def say(event: str = "", **values: Any) -> None:
-            if self.world is not None and level != "debug":
-                told = {k: v for k, v in {**self._bound, **values}.items() if k != "exc_info"}
-                raised = values.get("exc_info")
-                told |= {"error": repr(raised)} if isinstance(raised, BaseException) else {}
-                self.world.note(f"{level}: {event} " + " ".join(f"{k}={v}" for k, v in told.items()))
+            if self.world is None or level == "debug":
+                return
+            told = {**self._bound, **values}
+            raised = told.pop("exc_info", None) or (sys.exc_info()[1] if level == "exception" else None)
+            if isinstance(raised, BaseException):
+                told["raised"] = f"{raised!r} {_where(raised)}"
+            self.world.note(f"{level}: {event} " + " ".join(f"{name}={value}" for name, value in told.items()))
 
         return say
+
+
+def _where(raised: BaseException) -> str:
+    frames = traceback.extract_tb(raised.__traceback__)[-3:]
+    return " > ".join(f"{frame.name} {os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames)

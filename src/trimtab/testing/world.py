@@ -7,8 +7,8 @@
     await world.calm()                       # the weather ends, and nothing changes any more
 
 Until `calm`, processes crash between any two awaits and start again from nothing, stall, have their wall clocks moved; calls
-and watches fail as `faults` says; the server restarts. After it, every process lives and every call works: whatever was
-declared must now become true, and then nobody may write any more.
+and watches fail as `faults` says; the server restarts, and forgets its past. After it, every process lives and every call
+works: whatever was declared must now become true, and then nobody may write any more.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     stalls: float = 40.0
     jumps: float = 120.0
     outages: float = 120.0
+    compactions: float = 30.0
     longest_stall: float = 40.0
     longest_outage: float = 20.0
     longest_jump: float = 3600.0
@@ -60,7 +61,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STORM = Weather()
-CALM = Weather(faults={}, crashes=0, stalls=0, jumps=0, outages=0)
+CALM = Weather(faults={}, crashes=0, stalls=0, jumps=0, outages=0, compactions=0)
 
 
 class Restless(AssertionError):  # noqa: N818 - it reads as what happened
@@ -125,7 +126,7 @@ class World:
         self._chance = random.Random(f"weather {seed}")  # noqa: S311
         self._hosts: dict[str, Host] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._stormy = True
+        self.stormy = True
         self._servers = 0
         self._changed = 0.0
 
@@ -138,6 +139,7 @@ class World:
             self._stall: self.weather.stalls,
             self._jump: self.weather.jumps,
             self._outage: self.weather.outages,
+            self._compact: self.weather.compactions,
         }
         for misfortune, mean in chances.items():
             if mean:
@@ -202,7 +204,7 @@ class World:
     async def calm(self, quiet: float = QUIET, *, patience: float = PATIENCE) -> None:
         """End the weather; return when for `quiet` seconds nobody has changed, or tried to change, anything."""
         self.note("calm")
-        self._stormy = False
+        self.stormy = False
         for host in self._hosts.values():
             host.process.fuse = None
             host.transport.calm()
@@ -214,7 +216,7 @@ class World:
                 self.note("quiet")
                 return
             for end in self.exits:
-                if end.time > began + RECOVERY:
+                if end.error is not None and end.time > began + RECOVERY:
                     raise Restless(f"{end.process} ends by itself although all is well: {end.error!r}") from end.error
             if now - began > patience:
                 raise Restless(f"after {patience:g} s of calm there are still writes:{self._last_writes()}")
@@ -248,7 +250,7 @@ class World:
     async def _keep(self, name: str, main: Main, clock: LoopClock) -> None:
         for incarnation in range(1, 1_000_000):
             host = self._hosts[name]
-            if not self._stormy:
+            if not self.stormy:
                 host.transport.calm()
             ended = self.loop.create_future()
             host.process.died = lambda ended=ended: ended.done() or ended.set_result(None)  # type: ignore[misc]
@@ -270,9 +272,9 @@ class World:
         host.process.kill()
 
     async def _happens(self, misfortune: Callable[[], Awaitable[None]], mean: float) -> None:
-        while self._stormy:
+        while self.stormy:
             await asyncio.sleep(self._chance.expovariate(1 / mean))
-            if self._stormy:
+            if self.stormy:
                 await misfortune()
 
     async def _crash(self) -> None:
@@ -282,9 +284,12 @@ class World:
 
     async def _stall(self) -> None:
         if self._hosts:
-            await self.stall(
-                self._chance.choice(list(self._hosts)), self._chance.uniform(0.1, self.weather.longest_stall)
+            name, seconds = (
+                self._chance.choice(list(self._hosts)),
+                self._chance.uniform(0.1, self.weather.longest_stall),
             )
+            if self._hosts[name].process.state is State.RUNNING:
+                await self.stall(name, seconds)
 
     async def _jump(self) -> None:
         if self._hosts:
@@ -295,6 +300,10 @@ class World:
 
     async def _outage(self) -> None:
         await self.outage(self._chance.uniform(0, self.weather.longest_outage))
+
+    async def _compact(self) -> None:
+        """The store forgets its past, so watches and long lists that need it get 410."""
+        await self.store.compact(self.store.revision)
 
     def _spawn(self, work: Any, name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))
