@@ -24,10 +24,10 @@ from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.certificates import Certificates, serving_context
-from trimtab.runtime.certificates_issue import perform
-from trimtab.runtime.certificates_publish import DEFINITION, MUTATING, VALIDATING, Targets
-from trimtab.runtime.certificates_rotation import Action, Bundle, Lives, State, state_of, step
+from trimtab.runtime.certificates.issue import perform
+from trimtab.runtime.certificates.keeper import Certificates, serving_context
+from trimtab.runtime.certificates.publish import DEFINITION, MUTATING, VALIDATING, Targets
+from trimtab.runtime.certificates.rotation import Action, Bundle, Lives, State, state_of, step
 from trimtab.testing.clock import START, FakeClock
 
 HOSTS = ("127.0.0.1", "hooks.trimtab-system.svc")

@@ -23,11 +23,11 @@ from trimtab.client.protocol import Query, Ref
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.redacted import Redacted, redact
 from trimtab.model.scheme import Untyped
-from trimtab.runtime import credentials_types as types
-from trimtab.runtime.credentials import Credentials, KeyMissing, Malformed, SecretNotFound, SecretRef, _values
-from trimtab.runtime.credentials_types import DockerConfig, RegistryLogin
-from trimtab.runtime.redacted import Redacted, redact
+from trimtab.runtime.credentials import types
+from trimtab.runtime.credentials.resolver import Credentials, KeyMissing, Malformed, SecretNotFound, SecretRef, _values
+from trimtab.runtime.credentials.types import DockerConfig, RegistryLogin
 from trimtab.testing.clock import FakeClock
 
 HIDDEN = "hunter2"

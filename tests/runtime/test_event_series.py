@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.kubernetes import ObjectReference
-from trimtab.runtime.event_series import COMBINED, Correlator, Said, cut
+from trimtab.runtime.events.series import COMBINED, Correlator, Said, cut
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -32,7 +32,7 @@ def recorder(client: Any, clock: Any = None, **options: Any) -> Recorder:
 def said(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The fields of what is logged."""
     lines: list[dict[str, Any]] = []
-    monkeypatch.setattr("trimtab.runtime.events.log", Heard(lines))
+    monkeypatch.setattr("trimtab.runtime.events.recorder.log", Heard(lines))
     return lines
 
 

@@ -13,10 +13,10 @@ from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.runtime import inventory_record
-from trimtab.runtime.inventory import Inventory, InventoryFailed
-from trimtab.runtime.inventory_plan import LABEL, PRUNE, Entry, Reason
-from trimtab.runtime.inventory_record import RECORD, InventoryTooLarge, Record
+from trimtab.runtime.inventory import record as inventory_record
+from trimtab.runtime.inventory.keeper import Inventory, InventoryFailed
+from trimtab.runtime.inventory.plan import LABEL, PRUNE, Entry, Reason
+from trimtab.runtime.inventory.record import RECORD, InventoryTooLarge, Record
 from trimtab.runtime.objects import uid_of, with_metadata
 
 ME = "test.trimtab.dev"

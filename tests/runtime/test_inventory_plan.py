@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.inventory_plan import (
+from trimtab.runtime.inventory.plan import (
     LABEL,
     PRUNE,
     Document,

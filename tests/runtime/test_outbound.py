@@ -19,9 +19,10 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from trimtab.runtime.outbound import Limits, Outbound
-from trimtab.runtime.outbound_budget import Budget
-from trimtab.runtime.outbound_errors import (
+from trimtab.model.redacted import Redacted, bearer
+from trimtab.runtime.outbound.budget import Budget
+from trimtab.runtime.outbound.client import Limits, Outbound
+from trimtab.runtime.outbound.errors import (
     BudgetSpent,
     NotAllowed,
     OutboundError,
@@ -32,9 +33,8 @@ from trimtab.runtime.outbound_errors import (
     Unreachable,
     Unreadable,
 )
-from trimtab.runtime.outbound_pin import HostPin
-from trimtab.runtime.outbound_tls import Tls, TlsError
-from trimtab.runtime.redacted import Redacted, bearer
+from trimtab.runtime.outbound.pin import HostPin
+from trimtab.runtime.outbound.tls import Tls, TlsError
 from trimtab.testing.clock import FakeClock
 from trimtab.testing.pki import Authority
 

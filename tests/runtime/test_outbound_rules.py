@@ -10,8 +10,8 @@ import yarl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.runtime.outbound_budget import MOST_SCOPES, Budget, Late, Scope, Scopes, TokenBucket
-from trimtab.runtime.outbound_errors import (
+from trimtab.runtime.outbound.budget import MOST_SCOPES, Budget, Late, Scope, Scopes, TokenBucket
+from trimtab.runtime.outbound.errors import (
     BudgetSpent,
     NotAllowed,
     OutboundError,
@@ -21,9 +21,9 @@ from trimtab.runtime.outbound_errors import (
     Unreachable,
     shown,
 )
-from trimtab.runtime.outbound_pin import HostPin
-from trimtab.runtime.outbound_redirect import Hop, RedirectRefused, followed
-from trimtab.runtime.outbound_retry import Failure, failure_of, pause_before_retry, retry_after
+from trimtab.runtime.outbound.pin import HostPin
+from trimtab.runtime.outbound.redirect import Hop, RedirectRefused, followed
+from trimtab.runtime.outbound.retry import Failure, failure_of, pause_before_retry, retry_after
 from trimtab.testing.clock import FakeClock
 
 NOW = datetime(2026, 11, 16, 2, 0, 0, tzinfo=UTC)

@@ -21,10 +21,10 @@ from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget, serving
 from trimtab.client.api import ApiClient
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
 from trimtab.model.kubernetes import Deployment
-from trimtab.runtime.certificates import Certificates
-from trimtab.runtime.webhooks import MAX_BODY, WebhookServer
-from trimtab.runtime.webhooks_manifest import Service, configurations
-from trimtab.runtime.webhooks_patch import json_patch
+from trimtab.runtime.certificates.keeper import Certificates
+from trimtab.runtime.webhooks.manifest import Service, configurations
+from trimtab.runtime.webhooks.patch import json_patch
+from trimtab.runtime.webhooks.server import MAX_BODY, WebhookServer
 from trimtab.server.patch import json_patch as rfc6902
 
 Ask = Callable[..., Any]

@@ -15,10 +15,10 @@ from trimtab.model.crd import crd
 from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource, Spec
 from trimtab.model.scheme import Scheme, Untyped
-from trimtab.runtime.webhooks_convert import Conversion, ConversionFailed, conversions_of, converted
-from trimtab.runtime.webhooks_manifest import conversion
-from trimtab.runtime.webhooks_reader import ClientReader
-from trimtab.runtime.webhooks_review import BadReview
+from trimtab.runtime.webhooks.convert import Conversion, ConversionFailed, conversions_of, converted
+from trimtab.runtime.webhooks.manifest import conversion
+from trimtab.runtime.webhooks.reader import ClientReader
+from trimtab.runtime.webhooks.review import BadReview
 
 Document = dict[str, Any]
 

@@ -23,8 +23,8 @@ from trimtab.model.crd import crd
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.scheme import Scheme, Untyped
-from trimtab.runtime.webhooks_manifest import configurations
-from trimtab.runtime.webhooks_reader import ClientReader
+from trimtab.runtime.webhooks.manifest import configurations
+from trimtab.runtime.webhooks.reader import ClientReader
 from trimtab.server.core import Server
 from trimtab.server.local import local_client
 from trimtab.store.memory import MemoryStore

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from trimtab.runtime.workers import (
+from trimtab.runtime.workers.pool import (
     RemoteTraceback,
     WorkerCrashed,
     WorkerFailed,

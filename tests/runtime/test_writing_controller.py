@@ -15,7 +15,7 @@ from trimtab.runtime.apply import apply
 from trimtab.runtime.changes import Request
 from trimtab.runtime.controller import Controller, Result
 from trimtab.runtime.finalizers import finalizer
-from trimtab.runtime.inventory import Inventory
+from trimtab.runtime.inventory.keeper import Inventory
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.owners import NotOurs, create_or_adopt, owned_by
 from trimtab.runtime.status import ready, write_status

@@ -14,9 +14,9 @@ from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.resource import Resource, Spec
-from trimtab.runtime.certificates import Certificates
-from trimtab.runtime.certificates_publish import Targets
-from trimtab.runtime.webhooks import WebhookServer
+from trimtab.runtime.certificates.keeper import Certificates
+from trimtab.runtime.certificates.publish import Targets
+from trimtab.runtime.webhooks.server import WebhookServer
 
 NAME = "trimtab-gadgets"
 

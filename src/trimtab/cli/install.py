@@ -150,7 +150,7 @@ def _deployment(system: System, options: Options) -> Document:
 
 
 def _webhooks(system: System, scheme: Scheme) -> list[Document]:
-    from trimtab.runtime.webhooks_manifest import Service, configurations
+    from trimtab.runtime.webhooks import Service, configurations
 
     at = Service(namespace=NAMESPACE, name=system.name)
     return configurations(system.admissions, name=webhooks_of(system), at=at, scheme=scheme)

@@ -19,9 +19,8 @@ async def serving(
     systems: Sequence[System], clients: Sequence[ApiClient], host: str, port: int
 ) -> AsyncIterator[Certificates]:
     """Serve until the block is left."""
-    from trimtab.runtime.certificates_publish import Targets
-    from trimtab.runtime.webhooks import WebhookServer
-    from trimtab.runtime.webhooks_reader import ClientReader
+    from trimtab.runtime.certificates import Targets
+    from trimtab.runtime.webhooks import ClientReader, WebhookServer
 
     asked = [(system, client) for system, client in zip(systems, clients, strict=True) if system.admissions]
     if len(asked) != 1:

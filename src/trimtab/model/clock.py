@@ -34,10 +34,18 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _since_boot()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def _since_boot() -> float:
+    """Also the time that a suspended machine slept: a lease ends meanwhile."""
+    return time.clock_gettime(_BOOT)
+
+
+_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def format_time(moment: datetime) -> str:

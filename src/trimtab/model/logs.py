@@ -30,9 +30,12 @@ log = Log()
 def _configured() -> Any:
     import structlog
 
+    from trimtab.model.redacted import redact
+
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
+        redact,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
     if as_json is False or (as_json is None and sys.stderr.isatty()):

@@ -8,7 +8,7 @@ import tempfile
 
 import msgspec
 
-from trimtab.runtime.redacted import Redacted
+from trimtab.model.redacted import Redacted
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.runtime.redacted import Redacted, basic, bearer
+from trimtab.model.redacted import Redacted, basic, bearer
 
 Values = Mapping[str, Redacted]
 

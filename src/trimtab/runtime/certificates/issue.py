@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from trimtab.runtime.certificates_rotation import Action, Bundle, Lives, Pair, Retired
+from trimtab.runtime.certificates.rotation import Action, Bundle, Lives, Pair, Retired
 
 CLOCK_SKEW = timedelta(hours=1)
 """Certificates are valid from a little before now: the clocks of clients differ."""

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from trimtab.runtime.outbound_errors import (
+from trimtab.runtime.outbound.errors import (
     NotAllowed,
     OutboundError,
     TimedOut,

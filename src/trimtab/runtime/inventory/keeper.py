@@ -34,7 +34,7 @@ from trimtab.client.protocol import Client, Listing, Named, Object, Precondition
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.inventory_plan import (
+from trimtab.runtime.inventory.plan import (
     Document,
     Entry,
     Identity,
@@ -45,7 +45,7 @@ from trimtab.runtime.inventory_plan import (
     labelled,
     planned,
 )
-from trimtab.runtime.inventory_record import InventoryTooLarge, Record
+from trimtab.runtime.inventory.record import InventoryTooLarge, Record
 from trimtab.runtime.objects import uid_of
 
 CRD = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")

@@ -10,7 +10,7 @@ import msgspec
 from trimtab.model.admission import AdmissionRequest, Operation, UserInfo, Verdict
 from trimtab.model.kind import Kind
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.webhooks_patch import json_patch
+from trimtab.runtime.webhooks.patch import json_patch
 
 API_VERSION = "admission.k8s.io/v1"
 

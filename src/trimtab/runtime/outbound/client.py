@@ -37,14 +37,14 @@ from aiohttp.abc import AbstractResolver
 
 from trimtab import __version__
 from trimtab.model.clock import Clock, SystemClock
-from trimtab.runtime.outbound_budget import Budget, Late, Scope, Scopes
-from trimtab.runtime.outbound_errors import BudgetSpent, NotAllowed, OutboundError, Refused
-from trimtab.runtime.outbound_pin import AddressRefused, HostPin
-from trimtab.runtime.outbound_redirect import MOST, STATUSES, Hop, RedirectRefused, followed, url_of
-from trimtab.runtime.outbound_response import Response, failed
-from trimtab.runtime.outbound_retry import IDEMPOTENT, failure_of, pause_before_retry, retry_after
-from trimtab.runtime.outbound_tls import Tls, context
-from trimtab.runtime.redacted import Redacted, basic
+from trimtab.model.redacted import Redacted, basic
+from trimtab.runtime.outbound.budget import Budget, Late, Scope, Scopes
+from trimtab.runtime.outbound.errors import BudgetSpent, NotAllowed, OutboundError, Refused
+from trimtab.runtime.outbound.pin import AddressRefused, HostPin
+from trimtab.runtime.outbound.redirect import MOST, STATUSES, Hop, RedirectRefused, followed, url_of
+from trimtab.runtime.outbound.response import Response, failed
+from trimtab.runtime.outbound.retry import IDEMPOTENT, failure_of, pause_before_retry, retry_after
+from trimtab.runtime.outbound.tls import Tls, context
 
 Body = bytes | Mapping[str, Any] | list[Any] | Callable[[], AsyncIterable[bytes]]
 """Bytes, what becomes JSON, or a function that gives a new stream for each attempt."""

@@ -1,7 +1,7 @@
 """The certificates of our webhooks: made, shared by all replicas, rotated, and told to the API server.
 
 Flow: `refresh` is one pass. It reads the configurations, then the Secret that all replicas share, takes the serving
-certificate into use, does what `certificates_rotation.step` says, writes the Secret by compare-and-swap, and puts the
+certificate into use, does what `rotation.step` says, writes the Secret by compare-and-swap, and puts the
 trust bundle into the configurations. `run` does so every `interval`. No replica leads: any may do any step.
 
 Guarantees: at every moment a client that trusts a configuration's caBundle can connect to every replica whose last pass
@@ -32,8 +32,8 @@ from trimtab.model.kubernetes import Secret
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.certificates_publish import Targets, carried, publish, read
-from trimtab.runtime.certificates_rotation import Action, Bundle, Lives, step
+from trimtab.runtime.certificates.publish import Targets, carried, publish, read
+from trimtab.runtime.certificates.rotation import Action, Bundle, Lives, step
 
 INTERVAL = 60.0
 MAX_STEPS = 16  # of one pass: more is a fight, and the next pass goes on
@@ -116,7 +116,7 @@ class Certificates:
         raise TimeoutError(f"the certificates in {self._namespace}/{self._secret} keep changing")
 
     def _performed(self, action: Action, bundle: Bundle | None) -> Bundle:
-        from trimtab.runtime.certificates_issue import perform
+        from trimtab.runtime.certificates.issue import perform
 
         log.info("webhook certificates change", secret=self._secret, action=action.value)
         now = self._clock.now()

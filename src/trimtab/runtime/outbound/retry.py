@@ -11,8 +11,8 @@ import random
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from trimtab.runtime.outbound_budget import Budget
-from trimtab.runtime.outbound_errors import OutboundError, TimedOut, Unreachable
+from trimtab.runtime.outbound.budget import Budget
+from trimtab.runtime.outbound.errors import OutboundError, TimedOut, Unreachable
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 

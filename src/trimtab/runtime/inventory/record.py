@@ -18,7 +18,7 @@ from trimtab.client.protocol import Client, Object, Preconditions, Query, Ref
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.runtime.inventory_plan import Entry, Identity
+from trimtab.runtime.inventory.plan import Entry, Identity
 from trimtab.runtime.objects import typed, uid_of, uncached, with_metadata
 from trimtab.runtime.owners import owner_reference
 

@@ -5,7 +5,7 @@
 
 Guarantees: to record never fails, never blocks, and never slows a reconcile down. What is recorded is written by a task
 of its own (`async with recorder:`), in order. Repetitions are counted in one event, whose count is written at once the
-first time and then every half minute at most; what else is thinned out, and how, is in `event_series`.
+first time and then every half minute at most; what else is thinned out, and how, is in `series`.
 
 Caveats: events are for people, and may be lost: when the queue is full, when the API fails a few times in a row, and at
 once when the namespace is going away or may not be written. Losses are logged once a minute. Record from the event loop
@@ -31,7 +31,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Event, EventSeries, ObjectReference
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.runtime.event_series import Correlator, Said, Series, cut, reference_to
+from trimtab.runtime.events.series import Correlator, Said, Series, cut, reference_to
 from trimtab.runtime.objects import typed
 
 NOTE_MAX, WORD_MAX = 1024, 128  # bytes; of events.k8s.io/v1

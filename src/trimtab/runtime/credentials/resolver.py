@@ -30,9 +30,10 @@ from trimtab.client.protocol import Client, EventType, Listing, Query
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
+from trimtab.model.redacted import Redacted
 from trimtab.model.scheme import Untyped
-from trimtab.runtime import credentials_types as types
-from trimtab.runtime.credentials_types import (
+from trimtab.runtime.credentials import types
+from trimtab.runtime.credentials.types import (
     BasicAuth,
     CredentialError,
     DockerConfig,
@@ -41,8 +42,7 @@ from trimtab.runtime.credentials_types import (
     SecretNotFound,
     SecretRef,
 )
-from trimtab.runtime.outbound_tls import Tls
-from trimtab.runtime.redacted import Redacted
+from trimtab.runtime.outbound.tls import Tls
 
 __all__ = [
     "BasicAuth",

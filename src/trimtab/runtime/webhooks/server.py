@@ -1,7 +1,7 @@
 """Admission functions and conversions, served to an API server over HTTPS.
 
 Flow: POST /validate/<name>, /mutate/<name> (AdmissionReview v1) and /convert (ConversionReview v1). What a system
-declares is all there is; `webhooks_manifest.configurations` makes the documents that point an API server here.
+declares is all there is; `manifest.configurations` makes the documents that point an API server here.
 
 Guarantees: a body is at most 3 MiB, and at most 64 are worked on at once. Who connects and asks nothing for 10 s is cut
 off, and so is who takes longer to send a body. What is no review is a 400. A function that fails is a 500 that says which
@@ -22,9 +22,9 @@ from trimtab.model.admission import Admission, AdmissionFailed, Reader, ask
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.scheme import Scheme
-from trimtab.runtime.webhooks_convert import Conversion, conversions_of, converted
-from trimtab.runtime.webhooks_manifest import path_of
-from trimtab.runtime.webhooks_review import Asked, BadReview, answer, read_review, request_of
+from trimtab.runtime.webhooks.convert import Conversion, conversions_of, converted
+from trimtab.runtime.webhooks.manifest import path_of
+from trimtab.runtime.webhooks.review import Asked, BadReview, answer, read_review, request_of
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -33,7 +33,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from trimtab.model.clock import Clock, SystemClock
-from trimtab.runtime import workers_child as child
+from trimtab.runtime.workers import child
 
 P = ParamSpec("P")
 T = TypeVar("T")

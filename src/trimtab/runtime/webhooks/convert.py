@@ -16,7 +16,7 @@ from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
-from trimtab.runtime.webhooks_review import BadReview
+from trimtab.runtime.webhooks.review import BadReview
 
 API_VERSION = "apiextensions.k8s.io/v1"
 CHANGEABLE = ("labels", "annotations")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 import yarl
 
-from trimtab.runtime.outbound_errors import shown
+from trimtab.runtime.outbound.errors import shown
 
 MOST = 5
 STATUSES = frozenset({301, 302, 303, 307, 308})

@@ -1,0 +1,16 @@
+"""Admission functions and conversions, served to API servers as webhooks: `server` first."""
+
+from trimtab.runtime.webhooks.convert import Conversion, ConversionFailed
+from trimtab.runtime.webhooks.manifest import Service, configurations, conversion
+from trimtab.runtime.webhooks.reader import ClientReader
+from trimtab.runtime.webhooks.server import WebhookServer
+
+__all__ = [
+    "ClientReader",
+    "Conversion",
+    "ConversionFailed",
+    "Service",
+    "WebhookServer",
+    "configurations",
+    "conversion",
+]
