@@ -25,10 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
-from server import COLLECTION, Bench, build_load, digits, prepare
+from server import COLLECTION, Bench, build_load, prepare
 from trimtab.testing.cluster import RealCluster
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import Access, ApiServer, read_access
@@ -39,6 +36,19 @@ PAGE = HERE.parent / "docs" / "benchmarks.md"
 sys.path.insert(0, str(PEERS))
 
 from changes import change  # noqa: E402 - of bench/peers
+from figures import (  # noqa: E402
+    IN_PROCESS,
+    KOPF,
+    KOPF_IN_STATUS,
+    OURS,
+    RUNTIME,
+    SOCKET,
+    TITLES,
+    Figures,
+    Sides,
+    markdown,
+    show,
+)
 from process import Operator, operator, server_with_operator  # noqa: E402
 
 RATE = 50  # changes a second
@@ -61,53 +71,26 @@ FULL = Scale(10_000, 1_000, (10_000, 100_000), 6.0)
 QUICK = Scale(1_000, 100, (10_000,), 1.0)
 
 
-class Goal(NamedTuple):
-    """To be so many times better than a peer."""
-
-    peer: str
-    times: float
-
-
-class Figure(NamedTuple):
-    """One line of a table."""
-
-    key: str
-    title: str
-    unit: str
-    more_is_better: bool = False
-    goal: Goal | None = None
-
-
-FIGURES = (
-    Figure("cold_cpu", "CPU of a reconcile, all at start", "µs", goal=Goal("kopf", 10)),
-    Figure("steady_cpu", "CPU of a reconcile, steady", "µs", goal=Goal("kopf", 10)),
-    Figure("cold_rate", "reconciles, all at start", "/s", more_is_better=True),
-    Figure("p50", "change to reconcile, p50", "ms"),
-    Figure("p99", "change to reconcile, p99", "ms"),
-    Figure("memory", "memory, nothing cached", "MB"),
-    Figure("memory_10000", "memory of a cached object, 10,000 of them", "kB"),
-    Figure("collected_10000", "the same after a collection", "kB", goal=Goal("controller-runtime", 1)),
-    Figure("memory_100000", "memory of a cached object, 100,000 of them", "kB"),
-    Figure("collected_100000", "the same after a collection", "kB", goal=Goal("controller-runtime", 1)),
-    Figure("both_memory", "memory of server and operator, 10,000 objects", "MB"),
-)
-TITLES = {
-    "ours": "on Trimtab's server",
-    "real": "on kube-apiserver",
-    "apart": "Trimtab nearer to its server: by a unix socket; in its process, CPU and memory of both",
-}
-Figures = dict[str, float]
-Sides = dict[str, dict[str, Figures]]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("ours", "real"), help="on one server")
     parser.add_argument("--operators", help="some of them, with semicolons between")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--quick", action="store_true", help="a tenth of the load, to see that it works")
+    parser.add_argument("--figures", type=Path, help="show what an earlier run wrote, and measure nothing")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into docs/{PAGE.name}")
     options = parser.parse_args()
+    measured = json.loads(options.figures.read_text()) if options.figures else measure_all(options)
+    for side, operators in measured.items():
+        show(TITLES[side], operators)
+    if options.json:
+        options.json.write_text(json.dumps(measured, indent=2) + "\n")
+    if options.docs:
+        text = "\n\n".join(markdown(TITLES[side], operators) for side, operators in measured.items())
+        PAGE.write_text(MARKS.sub(lambda found: f"{found[1]}{text}\n{found[2]}", PAGE.read_text()))
+
+
+def measure_all(options: argparse.Namespace) -> Sides:
     scale = QUICK if options.quick else FULL
     everyone = [KOPF, RUNTIME, OURS, IN_PROCESS] if options.quick else [*COMMANDS, SOCKET, IN_PROCESS]
     wanted = options.operators.split(";") if options.operators else everyone
@@ -121,21 +104,17 @@ def main() -> None:
             measured["ours"] = measure(TrimtabServer, load, commands, scale, scale.cached)
             apart: dict[str, Figures] = {}
             if SOCKET in wanted:
+                say("trimtab works over a unix socket")
                 with running(TrimtabServer) as server:
                     apart[SOCKET] = work(server, load, [*COMMANDS[OURS], "--socket"], scale)
             if IN_PROCESS in wanted:
+                say("trimtab works in the server's process")
                 apart[IN_PROCESS] = work_in_process(load, scale)
             if apart:
                 measured["apart"] = apart
         if options.only != "ours":
             measured["real"] = measure(real_cluster, load, commands, scale, scale.cached[:-1])
-    for side, operators in measured.items():
-        show(TITLES[side], operators)
-    if options.json:
-        options.json.write_text(json.dumps(measured, indent=2) + "\n")
-    if options.docs:
-        text = "\n\n".join(markdown(TITLES[side], operators) for side, operators in measured.items())
-        PAGE.write_text(MARKS.sub(lambda found: f"{found[1]}{text}\n{found[2]}", PAGE.read_text()))
+    return measured
 
 
 def measure(
@@ -149,6 +128,7 @@ def measure(
     measured: dict[str, Figures] = {}
     for name, command in commands.items():
         with running(start) as server:
+            say(f"{name} works on {server.name}")
             measured[name] = work(server, load, command, scale)
     if not cached:
         return measured
@@ -160,6 +140,7 @@ def measure(
             for name, command in commands.items():
                 if name == KOPF_IN_STATUS:
                     continue  # it holds what kopf holds
+                say(f"{name} holds {count:,} objects of {server.name}")
                 measured[name] |= hold(server, command, count, scale.settle, measured[name])
     return measured
 
@@ -253,6 +234,10 @@ def running(start: Callable[[Path], ApiServer]) -> Iterator[ApiServer]:
             server.stop()
 
 
+def say(step: str) -> None:
+    print(step, file=sys.stderr, flush=True)
+
+
 def real_cluster(folder: Path) -> ApiServer:
     return RealCluster(folder, controllers=(), durable=True)
 
@@ -271,65 +256,12 @@ def build_controller_runtime() -> None:
     subprocess.run(["go", "build", "-o", path, "."], cwd=PEERS / "controllerruntime", check=True)
 
 
-KOPF, KOPF_IN_STATUS, RUNTIME, OURS = "kopf", "kopf, notes in status", "controller-runtime", "trimtab"
-SOCKET, IN_PROCESS = "unix socket", "in process"
 COMMANDS = {
     KOPF: [sys.executable, str(PEERS / "with_kopf.py")],
     KOPF_IN_STATUS: [sys.executable, str(PEERS / "with_kopf.py"), "--in-status"],
     RUNTIME: [str(controller_runtime())],
     OURS: [sys.executable, str(PEERS / "ours.py")],
 }
-
-
-def rows(operators: dict[str, Figures]) -> Iterator[list[str]]:
-    """A figure, and what each operator has: for a peer also how many times better ours is."""
-    for figure in FIGURES:
-        if not any(figure.key in figures for figures in operators.values()):
-            continue
-        row = [figure.title]
-        for name, figures in operators.items():
-            cell = shown(figures[figure.key], figure.unit) if figure.key in figures else ""
-            if cell and name != OURS and OURS in operators:
-                cell += f" ({ratio(figure, operators, name):.1f}x)"
-            row.append(cell)
-        yield [*row, verdict(figure, operators)]
-
-
-def heads(operators: dict[str, Figures]) -> list[str]:
-    return ["", *operators, "goal"]
-
-
-def ratio(figure: Figure, operators: dict[str, Figures], peer: str) -> float:
-    """How many times better ours is."""
-    ours, theirs = operators[OURS][figure.key], operators[peer][figure.key]
-    return ours / theirs if figure.more_is_better else theirs / ours
-
-
-def verdict(figure: Figure, operators: dict[str, Figures]) -> str:
-    if figure.goal is None or not {OURS, figure.goal.peer} <= operators.keys():
-        return ""
-    reached = ratio(figure, operators, figure.goal.peer) >= figure.goal.times
-    return f"{figure.goal.times:g}x {figure.goal.peer}, {'reached' if reached else 'missed'}"
-
-
-def shown(value: float, unit: str) -> str:
-    gap = "" if unit.startswith("/") else " "
-    return f"{value:,.{digits(value)}f}{gap}{unit}"
-
-
-def show(title: str, operators: dict[str, Figures]) -> None:
-    table = Table(*heads(operators), title=title, caption="(…x): how many times better Trimtab is")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in rows(operators):
-        table.add_row(*row)
-    Console(width=160).print(table)
-
-
-def markdown(title: str, operators: dict[str, Figures]) -> str:
-    names = heads(operators)
-    lines = [f"### {title[0].upper()}{title[1:]}", "", f"| {' | '.join(names)} |", "|-|" + "-:|" * (len(names) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows(operators))])
 
 
 if __name__ == "__main__":
