@@ -223,6 +223,15 @@ async def test_what_was_refused_comes_again_at_once(home: Home) -> None:
     assert (await home.next(messages)).deliveries == 2
 
 
+async def test_what_comes_again_comes_before_what_is_new(home: Home) -> None:
+    queue = home.queue()
+    for payload in (b"first", b"second", b"third"):
+        await queue.publish("s", payload)
+    messages = queue.consume("s", deadline=LONG)
+    await (await home.next(messages)).nak()
+    assert (await home.next(messages)).payload == b"first"
+
+
 async def test_what_was_refused_for_a_while_lets_others_pass(home: Home) -> None:
     queue = home.queue()
     await queue.publish("s", b"not yet")

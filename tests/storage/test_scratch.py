@@ -164,6 +164,18 @@ async def test_an_entry_that_its_user_finds_damaged_is_made_again(layers: Scratc
         assert path.read_bytes() == b"new"
 
 
+async def test_nobody_gets_an_entry_that_is_being_replaced(layers: ScratchDir) -> None:
+    async with layers.fill("a", writes(b"bad")):
+        pass
+
+    async def make(path: Path) -> None:
+        assert not has(layers, "a"), "it would go under its user"
+        path.write_bytes(b"new")
+
+    async with layers.fill("a", make, intact=lambda path: path.read_bytes() == b"new"):
+        assert has(layers, "a")
+
+
 async def test_an_entry_can_be_thrown_away_but_not_under_its_user(layers: ScratchDir) -> None:
     async with layers.fill("a", writes(b"x")):
         assert not await layers.discard("a")

@@ -11,7 +11,7 @@ What is not settled within the deadline is delivered again. After `max_deliverie
 Assumptions: everybody who consumes a subject names the same deadline. Handlers may see a message twice.
 
 Caveats: the queue is a hint, not the truth. `LocalQueue` forgets all when its process ends, so what must survive is in a
-resource first, and a controller publishes again what it finds undone. Order is by arrival, but for redeliveries.
+resource first, and a controller publishes again what it finds undone. Order is by arrival; what comes again comes first.
 """
 
 from __future__ import annotations
