@@ -27,6 +27,8 @@ PASSING, HOPELESS = (401, 403, 404), (400, 405, 406, 422)
 
 
 class Phase(enum.Enum):
+    """What is being done."""
+
     LISTING = "listing"
     WATCHING = "watching"
 

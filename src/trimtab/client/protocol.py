@@ -66,6 +66,8 @@ class Listing(msgspec.Struct, Generic[O], frozen=True):
 
 
 class EventType(enum.Enum):
+    """What a watch tells of an object. A bookmark only tells how far the watch has come."""
+
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"

@@ -38,6 +38,8 @@ O = TypeVar("O", bound=Resource | Untyped)  # noqa: E741 - an object
 
 
 class Operation(enum.Enum):
+    """What a write does to its object."""
+
     CREATE = "CREATE"
     UPDATE = "UPDATE"
     DELETE = "DELETE"

@@ -77,22 +77,26 @@ def set_condition(
 
 
 def without_condition(conditions: tuple[Condition, ...], kind: str) -> tuple[Condition, ...]:
+    """`conditions` without this one; the same tuple when it was not there."""
     if get_condition(conditions, kind) is None:
         return conditions
     return tuple(c for c in conditions if c.type != kind)
 
 
 def get_condition(conditions: Sequence[Condition] | UnsetType, kind: str) -> Condition | None:
+    """The condition of this type; None when nobody has set it."""
     if isinstance(conditions, UnsetType):
         return None
     return next((c for c in conditions if c.type == kind), None)
 
 
 def is_true(conditions: Sequence[Condition] | UnsetType, kind: str) -> bool:
+    """Whether it is there and True; Unknown is not."""
     condition = get_condition(conditions, kind)
     return condition is not None and condition.status == "True"
 
 
 def is_false(conditions: Sequence[Condition] | UnsetType, kind: str) -> bool:
+    """Whether it is there and False; Unknown is not."""
     condition = get_condition(conditions, kind)
     return condition is not None and condition.status == "False"

@@ -123,21 +123,25 @@ def _details(name: str, group: str, kind: str, **more: Any) -> dict[str, Any]:
 
 
 def not_found(resource: str, group: str, name: str) -> StatusError:
+    """404: there is no such object."""
     message = f'{qualified(resource, group)} "{name}" not found'
     return StatusError(404, "NotFound", message, _details(name, group, resource))
 
 
 def already_exists(resource: str, group: str, name: str) -> StatusError:
+    """409: the name is taken."""
     message = f'{qualified(resource, group)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(name, group, resource))
 
 
 def conflict(resource: str, group: str, name: str, why: str) -> StatusError:
+    """409: the object changed since it was read, or another state forbids the act."""
     message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
     return StatusError(409, "Conflict", message, _details(name, group, resource))
 
 
 def forbidden(resource: str, group: str, name: str, why: str) -> StatusError:
+    """403: who asks may not, or nobody may."""
     if name:
         message = f'{qualified(resource, group)} "{name}" is forbidden: {why}'
     else:
@@ -161,43 +165,53 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> S
 
 
 def bad_request(message: str) -> StatusError:
+    """400: the request itself makes no sense."""
     return StatusError(400, "BadRequest", message)
 
 
 def unauthorized(message: str = "Unauthorized") -> StatusError:
+    """401: nobody knows who asks."""
     return StatusError(401, "Unauthorized", message)
 
 
 def expired(message: str) -> StatusError:
+    """410: the revision is older than the log."""
     return StatusError(410, "Expired", message)
 
 
 def method_not_supported(resource: str, group: str, action: str) -> StatusError:
+    """405: the resource has no such verb."""
     message = f'{action} is not supported on resources of kind "{qualified(resource, group)}"'
     return StatusError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 
 def not_acceptable(accepted: Iterable[str]) -> StatusError:
+    """406: none of the forms that the client takes is served."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return StatusError(406, "NotAcceptable", message)
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
+    """415: the body is in a form that is not read here."""
     message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return StatusError(415, "UnsupportedMediaType", message)
 
 
 def too_large(message: str) -> StatusError:
+    """413: the body or the object is over a limit."""
     return StatusError(413, "RequestEntityTooLarge", message)
 
 
 def too_many_requests(message: str, retry_after: int = 1) -> StatusError:
+    """429: come again after some seconds."""
     return StatusError(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after})
 
 
 def timeout(message: str, retry_after: int = 0) -> StatusError:
+    """504: it took too long, and nobody knows whether it happened."""
     return StatusError(504, "Timeout", message, {"retryAfterSeconds": retry_after} if retry_after else {})
 
 
 def internal(message: str) -> StatusError:
+    """500: a mistake of the server."""
     return StatusError(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})

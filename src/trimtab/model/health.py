@@ -15,6 +15,8 @@ Document = Mapping[str, Any]
 
 
 class State(enum.Enum):
+    """How far an object is on its way to what it declares."""
+
     CURRENT = "Current"
     IN_PROGRESS = "InProgress"
     FAILED = "Failed"
@@ -23,6 +25,8 @@ class State(enum.Enum):
 
 
 class Health(NamedTuple):
+    """A state, and why."""
+
     state: State
     reason: str = ""  # a sentence for people
 

@@ -82,6 +82,8 @@ class ObjectReference(Spec):
 
 
 class EventSeries(Spec):
+    """How often an event came again, and when it last did."""
+
     count: int
     last_observed_time: str
 

@@ -17,6 +17,8 @@ NANOS = 1_000_000_000
 
 
 class Notation(Enum):
+    """How a quantity is written."""
+
     BINARY = "BinarySI"  # 12Mi
     DECIMAL = "DecimalSI"  # 12M
     EXPONENT = "DecimalExponent"  # 12e6

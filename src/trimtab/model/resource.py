@@ -185,6 +185,7 @@ def remember(obj: Resource, raw: Mapping[str, Any] | bytes) -> None:
 
 
 def definition_of(cls: type[Resource]) -> Definition:
+    """What a class says of its kind. TypeError when it is none."""
     definition = cls.__dict__.get("__definition__")
     if not isinstance(definition, Definition):
         raise TypeError(f"{cls.__name__} names no group, so it is no kind")
