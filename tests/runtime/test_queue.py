@@ -18,20 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.model.clock import SystemClock
-from trimtab.runtime import queue_nats
 from trimtab.runtime.queue import (
-    Event,
     LocalQueue,
     Message,
     PayloadTooLarge,
     Queue,
     QueueFull,
     QueueUnavailable,
-    State,
     connect,
-    step,
 )
-from trimtab.runtime.queue_nats import NatsQueue
+from trimtab.runtime.queue import nats as queue_nats
+from trimtab.runtime.queue.local import Event, State, step
+from trimtab.runtime.queue.nats import NatsQueue
 from trimtab.testing.clock import FakeClock
 from trimtab.testing.nats import NatsServer
 from trimtab.testing.pki import Authority
@@ -527,7 +525,7 @@ async def test_a_server_that_stays_away_is_said(own_server: NatsServer) -> None:
 
 CONSUMER = """
 import asyncio, sys
-from trimtab.runtime.queue_nats import NatsQueue
+from trimtab.runtime.queue.nats import NatsQueue
 
 async def main():
     async for message in NatsQueue(sys.argv[1], stream=sys.argv[2]).consume("s", deadline=0.5):

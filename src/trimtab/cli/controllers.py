@@ -14,6 +14,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -30,11 +31,12 @@ from trimtab.runtime.health import Check, HealthServer
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.prepare import prepare
-from trimtab.runtime.queue import LocalQueue, Queue
+from trimtab.runtime.queue import Queue, QueueUnavailable
+from trimtab.runtime.queue import connect as connect_queue
 from trimtab.runtime.rights import account, lease_of
 from trimtab.runtime.system import NAMESPACE, Context, System
 from trimtab.runtime.workers import Workers
-from trimtab.storage.blobs import Blobs
+from trimtab.storage.blobs import BlobError, Blobs
 from trimtab.storage.connect import BlobsConfigError
 from trimtab.storage.connect import blobs as connect_blobs
 from trimtab.storage.scratch import Scratch
@@ -51,7 +53,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Of the embedded server that started us: we are its owner, and end when our standard input does."""
     data_dir: Path = Path(".trimtab")
     blobs: str = ""
+    blobs_token_file: Path | None = None
+    blobs_ca_file: Path | None = None
     nats: str = ""
+    nats_credentials_file: Path | None = None
+    nats_token_file: Path | None = None
+    nats_ca_file: Path | None = None
     elect: bool = True
     impersonate: bool = True
     define: bool = False
@@ -72,7 +79,7 @@ def controllers(options: Options) -> int:
             raise NoSystem("there is nothing to run: no system is installed, and no --operator was given")
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
         return uvloop.run(_run(options, systems, config))
-    except (NoSystem, Problem, ConfigError, BlobsConfigError) as error:
+    except (NoSystem, Problem, ConfigError, BlobsConfigError, BlobError, QueueUnavailable, ValueError) as error:
         complain(str(error))
         return FAILED
 
@@ -165,20 +172,28 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         if system.needs_blobs and not url:
             raise NoSystem(f'the system "{system.name}" needs a place for blobs: --blobs postgresql://… or https://…')
     async with contextlib.AsyncExitStack() as stack:
-        blobs = connect_blobs(url) if url else None
+        files = _files(token_file=options.blobs_token_file, ca_file=options.blobs_ca_file)
+        blobs = connect_blobs(url, **files) if url else None
         if blobs is not None:
             stack.push_async_callback(blobs.close)
             await blobs.ready()
-        queue: Queue
-        if options.nats:
-            from trimtab.runtime.queue_nats import NatsQueue
-
-            queue = NatsQueue(options.nats)
-        else:
-            queue = LocalQueue(clock)
+        queue = connect_queue(
+            options.nats or None,
+            clock=clock,
+            **_files(
+                credentials_file=options.nats_credentials_file,
+                token_file=options.nats_token_file,
+                ca_file=options.nats_ca_file,
+            ),
+        )
         stack.push_async_callback(queue.close)
+        await queue.ready()
         workers = await stack.enter_async_context(Workers())
         yield _Means(blobs, Scratch(options.data_dir / "scratch", SCRATCH), queue, workers)
+
+
+def _files(**given: Path | None) -> dict[str, Any]:
+    return {name: path for name, path in given.items() if path is not None}
 
 
 async def _stop_with_input(stop: asyncio.Event) -> asyncio.Task[None]:

@@ -29,8 +29,7 @@ from nats.js import api
 
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.logs import log
-from trimtab.runtime.nats_connection import PAUSE, NatsConnection
-from trimtab.runtime.queue import (
+from trimtab.runtime.queue.contract import (
     MAX_DEAD,
     MAX_DELIVERIES,
     MAX_DEPTH,
@@ -44,6 +43,7 @@ from trimtab.runtime.queue import (
     check_id,
     check_subject,
 )
+from trimtab.runtime.queue.nats_connection import PAUSE, NatsConnection
 
 POLL = 2.0  # seconds after which an idle consumer asks again: so long may the end of an outage go unnoticed
 _ID, _DELIVERIES, _REASON = "Trimtab-Id", "Trimtab-Deliveries", "Trimtab-Reason"

@@ -22,8 +22,8 @@ from nats.aio.client import Client as NatsClient
 
 from trimtab.model.clock import Clock
 from trimtab.model.logs import log
-from trimtab.runtime.nats_credentials import NatsCredentials, NatsCredentialsError
-from trimtab.runtime.queue import QueueUnavailable
+from trimtab.runtime.queue.contract import QueueUnavailable
+from trimtab.runtime.queue.nats_credentials import NatsCredentials, NatsCredentialsError
 
 T = TypeVar("T")
 
