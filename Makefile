@@ -48,6 +48,7 @@ test-cluster: setup packages cluster ## the tests that need the real kube-apiser
 
 docs: setup packages ## the pictures and the generated parts of the documentation
 	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/reference.py
 	$(BIN)/python -m tests.differential.page
 
 bench: setup cluster ## the benchmarks, beside their peers

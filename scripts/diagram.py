@@ -1,4 +1,4 @@
-"""The diagram of the architecture, drawn as SVG: boxes in rows, arrows between them. Dashed is what is planned."""
+"""The diagrams of the documentation, drawn as SVG: boxes in rows, arrows between them. Dashed is what is planned."""
 
 from html import escape
 
@@ -45,29 +45,73 @@ def architecture() -> str:
         *_arrow(124, 266, 124, 238, "", colour=CHANGE),
         _path("M200,470 V354 H312", CHANGE),
         _text(210, 418, "changes", colour=CHANGE, size=12),
-        _box(28, 566, 904, 110, PLAN, planned=True),
-        _text(44, 590, "runtime and systems", bold=True),
-        _text(222, 590, "planned: controllers in a process of their own, clients like any other", colour=SOFT, size=12),
-        *_row(608, list(SYSTEMS), PLAN, left=44, width=166, planned=True),
-        _path("M932,620 H946 V258 H934", "#475569", planned=True),
+        _box(28, 566, 904, 110, SERVER),
+        _text(44, 590, "runtime", bold=True),
+        _text(124, 590, RUNTIME, colour=SOFT, size=12),
+        *_labelled(44, 608, 138, 48, "your operators", "any kinds"),
+        *_row(608, list(SYSTEMS), PLAN, left=190, width=138, planned=True),
+        _path("M932,620 H946 V258 H934", "#475569"),
     ]
+    return _picture(drawn, HEIGHT, "The architecture of Trimtab")
+
+
+def operators() -> str:
+    """How a change comes to a reconcile, and how what that writes comes back."""
+    drawn = [
+        _box(28, 34, 140, 336, CLIENT),
+        _text(98, 190, "API server", bold=True, middle=True),
+        _text(98, 210, "ours, or any", colour=SOFT, size=12, middle=True),
+        _text(98, 226, "Kubernetes", colour=SOFT, size=12, middle=True),
+        _box(238, 34, 694, 336, SERVER),
+        _text(254, 58, "manager", bold=True),
+        _text(340, 58, "one process, any number of controllers", colour=SOFT, size=12),
+        *_labelled(262, 80, 180, 64, "informer", "one list-watch for each kind"),
+        *_labelled(482, 80, 200, 64, "which requests?", "when · owns · watches"),
+        *_labelled(722, 80, 186, 64, "work queue", "each key once; fair; back-off"),
+        *_labelled(262, 184, 180, 64, "cache", "bytes; own writes; indexes"),
+        *_labelled(722, 206, 186, 64, "reconcile(request)", "your code", fill=STORE),
+        *_labelled(262, 288, 420, 64, "self.client", "reads: the cache. writes: the server, then the cache"),
+        *_arrow(168, 112, 262, 112, "", colour=CHANGE),
+        _text(180, 104, "changes", colour=CHANGE, size=12),
+        *_arrow(442, 112, 482, 112, "", colour=CHANGE),
+        *_arrow(682, 112, 722, 112, ""),
+        *_arrow(352, 144, 352, 184, "", colour=CHANGE),
+        *_arrow(780, 144, 780, 206, ""),
+        _text(728, 179, "request", colour=SOFT, size=12),
+        *_arrow(850, 206, 850, 144, ""),
+        _text(858, 172, "again:", colour=SOFT, size=12),
+        _text(858, 187, "later", colour=SOFT, size=12),
+        *_arrow(322, 248, 322, 288, ""),
+        _text(280, 272, "reads", colour=SOFT, size=12),
+        *_arrow(382, 288, 382, 248, ""),
+        _text(392, 272, "own writes", colour=SOFT, size=12),
+        _path("M815,270 V320 H684", "#475569"),
+        _text(694, 312, "find, apply, patch", colour=SOFT, size=12),
+        *_arrow(262, 320, 168, 320, ""),
+        _text(182, 312, "writes", colour=SOFT, size=12),
+    ]
+    return _picture(drawn, 404, "How a change comes to a reconcile and back")
+
+
+def _picture(drawn: list[str], height: int, about: str) -> str:
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-label="The architecture of Trimtab">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(about)}">'
     )
     marker = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
     )
-    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="10" fill="#ffffff"/>'
+    ground = f'<rect width="{WIDTH}" height="{height}" rx="10" fill="#ffffff"/>'
     return "\n".join([head, marker, ground, *drawn, "</svg>"]) + "\n"
 
 
+RUNTIME = "controllers in a process of their own, clients like any other: informer → queue → reconcile; blobs, scratch, workers"
 SYSTEMS = (
     ("discovery", "devices"),
     ("images", "registries"),
     ("rest", "any REST API"),
-    ("delivery", "traffic, metrics"),
+    ("delivery", "traffic"),
     ("hub, gitops", "services, Git"),
 )
 
@@ -87,10 +131,12 @@ def _text(
     return f'<text x="{x:g}" y="{y:g}" {FONT} font-size="{size}" fill="{colour}"{weight}{anchor}>{escape(text)}</text>'
 
 
-def _labelled(x: float, y: float, width: float, height: float, title: str, about: str) -> list[str]:
+def _labelled(
+    x: float, y: float, width: float, height: float, title: str, about: str, *, fill: str = PART
+) -> list[str]:
     centre = x + width / 2
     return [
-        _box(x, y, width, height, PART),
+        _box(x, y, width, height, fill),
         _text(centre, y + height / 2 - 3, title, bold=True, size=13, middle=True),
         _text(centre, y + height / 2 + 14, about, colour=SOFT, size=11, middle=True),
     ]

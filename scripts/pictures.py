@@ -2,8 +2,8 @@
 
     python scripts/pictures.py [FOLDER]        # docs/pictures unless told
 
-Terminal pictures show a tour of a server that is started for it; the diagram of the architecture is drawn by
-`diagram.py`. What differs from run to run (ages, ports) is replaced, so that an unchanged project gives unchanged files.
+Terminal pictures show a tour of a server that is started for it; the diagrams are drawn by `diagram.py`. What differs
+from run to run (ages, ports) is replaced, so that an unchanged project gives unchanged files.
 """
 
 import io
@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagram import architecture
+from diagram import architecture, operators
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -61,6 +61,20 @@ metadata: {name: north}
 spec: {color: green}
 """
 
+OPERATOR = (
+    "kubectl apply -f examples/operator/lighthouses.yaml",
+    "kubectl wait lighthouses --all --for=condition=Ready",
+    "kubectl get lighthouses",
+    "trimtab tree lighthouse roter-sand",
+    "kubectl delete configmap roter-sand-logbook",
+    "kubectl wait configmap/roter-sand-logbook --for=jsonpath='{.data.light}'=red",
+    "kubectl delete harbour bremerhaven",
+    "kubectl wait lighthouse/roter-sand --for=condition=Ready=false",
+    'kubectl patch lighthouse pharos --type=merge -p \'{"spec":{"light":"black"}}\'',
+    "kubectl events --for=lighthouse/roter-sand",
+)
+"""An operator at work: it makes what is declared, brings back what was deleted, says what is missing, refuses what is wrong."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -96,6 +110,9 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "architecture.svg").write_text(architecture())
+    (folder / "operators.svg").write_text(operators())
+    with tempfile.TemporaryDirectory() as place:
+        operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -103,6 +120,18 @@ def main() -> None:
         save(folder, "up", "make up", up(stage, normal(ready)))
         for name, commands in TOUR.items():
             save(folder, name, name, [(command, stage.run(command)) for command in commands])
+
+
+def operator(folder: Path, place: Path) -> None:
+    """The operator of the examples, beside a server."""
+    file = ROOT / "examples" / "operator" / "lighthouses.py"
+    with TrimtabServer(place, flags=("--operator", str(file), "--log-format", "text")) as server:
+        stage = Stage(place, server.kubeconfig)
+        server.wait_until(lambda: "controllers work" in server.log(), within=60)
+        started = f"trimtab is ready at {server.url}  kubeconfig .trimtab/kubeconfig"
+        scenes = [(command, stage.run(command)) for command in OPERATOR]
+        command = "trimtab up --operator examples/operator/lighthouses.py"
+        save(folder, "operator", "an operator", [(command, normal(started)), ("", ""), *scenes])
 
 
 class Stage:
