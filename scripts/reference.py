@@ -44,6 +44,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "duration",
         "quantity",
         "references",
+        "redacted",
     ),
 }
 """The rooms, and of each the modules that operators use; all when none is named."""
