@@ -19,7 +19,7 @@ from trimtab.testing.processes import PeerFailed, Process
 from trimtab.testing.usage import cpu_seconds, family, resident_bytes
 
 WORKERS = 8
-QUIET = 1 / 30  # of a processor, during a second
+WINDOW, QUIET = 0.5, 0.015  # at rest is who used at most so many seconds of a processor within the window
 
 
 class Operator:
@@ -45,10 +45,10 @@ class Operator:
                 done = f"{len(self.ledger.starts())} of {reconciled} changes, {self.ledger.calls} of {calls} calls"
                 raise PeerFailed(f"{self.process.name} did not come to rest: {done}\n{self.process.tail()}")
             samples.append((time.time(), self.cpu()))
-            if samples[-1][0] - samples[0][0] < 1.0:
+            if samples[-1][0] - samples[0][0] < WINDOW:
                 continue
             since, used = samples.popleft()
-            quiet = samples[-1][1] - used < QUIET
+            quiet = samples[-1][1] - used <= QUIET
             if quiet and self.ledger.ready and self.ledger.calls >= calls and self.ledger.complete(reconciled):
                 return since
 
