@@ -172,20 +172,17 @@ class ApiClient:
 
     async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any:
         """Send what changed from `old` to `new`; 409 when `old` is no longer what is there. Nothing changed: `old`."""
-        place, document = await self._placed(old)
         if isinstance(old, Resource) and isinstance(new, Resource):
-            change = patch_between(old, new)
+            change, place = patch_between(old, new), place_of(self._known(type(old)))
         else:
             change = merge_diff(self.scheme.document(old), self.scheme.document(new))
+            place = await self.place(Named(old.api_version, old.kind))
         if not change:
             return old
-        metadata = document["metadata"]
-        if metadata.get("resourceVersion"):
-            change = {
-                **change,
-                "metadata": {**change.get("metadata", {}), "resourceVersion": metadata["resourceVersion"]},
-            }
-        path = place.path(self._namespace(document), metadata["name"], subresource)
+        revision = old.metadata.resource_version
+        if revision:
+            change = {**change, "metadata": {**change.get("metadata", {}), "resourceVersion": revision}}
+        path = place.path(old.namespace or self.namespace, old.name, subresource)
         return await self._write("PATCH", path, change, MERGE, dry_run)
 
     async def delete(

@@ -39,13 +39,7 @@ def to_document(obj: msgspec.Struct, raw: Mapping[str, Any] | None = None) -> Do
         names = {field.wire for field in known}
         document = {name: value for name, value in raw.items() if name not in names}
     for field in known:
-        before = raw.get(field.wire, UNSET) if raw is not None else UNSET
-        value = getattr(obj, field.name)
-        if value is UNSET or value is None:
-            continue
-        if before is UNSET and field.default is not UNSET and value == field.default and not field.marker(AlwaysEmit):
-            continue
-        document[field.wire] = _laid(value, before, field)
+        document |= _written(obj, field, raw)
     return document
 
 
@@ -81,10 +75,38 @@ def patch_between(old: R, new: R) -> Document:
 
     Fields marked Initial are someone else's by now, and most of the metadata is the server's: both are left out.
     """
-    patch = merge_diff(to_document(old), to_document(_with_initial(new, old), old.raw))
-    metadata = {name: value for name, value in patch.pop("metadata", {}).items() if name in _OURS}
+    patch = _changed(old, _with_initial(new, old), old.raw)
+    metadata = {name: value for name, value in (patch.pop("metadata", None) or {}).items() if name in _OURS}
     meant = {name: value for name, value in patch.items() if name not in ("apiVersion", "kind")}
     return {"metadata": metadata, **meant} if metadata else meant
+
+
+def _changed(old: msgspec.Struct, new: msgspec.Struct, raw: Mapping[str, Any] | None) -> Document:
+    """The merge patch between two structs of one class that were laid over `raw`. What `replace` left alone is the same
+    object, and is not looked at: a status is written often, and what it belongs to is large."""
+    patch: Document = {}
+    for field in fields_of(type(old)):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before is after:
+            continue
+        inner = raw.get(field.wire) if raw is not None else None
+        if isinstance(before, msgspec.Struct) and type(before) is type(after) and isinstance(inner, Mapping):
+            if found := _changed(before, after, inner):
+                patch[field.wire] = found
+        else:
+            patch |= merge_diff(_written(old, field, raw), _written(new, field, raw))
+    return patch
+
+
+def _written(obj: msgspec.Struct, field: Field, raw: Mapping[str, Any] | None) -> Document:
+    """What `to_document` writes for one field."""
+    before = raw.get(field.wire, UNSET) if raw is not None else UNSET
+    value = getattr(obj, field.name)
+    if value is UNSET or value is None:
+        return {}
+    if before is UNSET and field.default is not UNSET and value == field.default and not field.marker(AlwaysEmit):
+        return {}
+    return {field.wire: _laid(value, before, field)}
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
@@ -122,26 +144,37 @@ def _with_initial(obj: Any, old: Any) -> Any:
 
 
 def _laid(value: Any, before: Any, field: Field | None) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        olds = before if isinstance(before, dict) else _NOTHING
+        return {key: _laid(item, olds.get(key, UNSET), None) for key, item in value.items()}
+    if kind is tuple or kind is list:
+        return _laid_list(value, before, field)
     if isinstance(value, msgspec.Struct):
         return to_document(value, before if isinstance(before, Mapping) else None)
     if isinstance(value, Duration | Quantity):
         return str(value)
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, str | int | float) or value is None:
+    if isinstance(value, str | int | float):
         return value
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        olds = before if isinstance(before, Mapping) else {}
-        return {key: _laid(item, olds.get(key, UNSET), None) for key, item in value.items()}
+        return {key: _laid(item, UNSET, None) for key, item in value.items()}
     if isinstance(value, AbstractSet):
         return sorted(_laid(item, UNSET, None) for item in value)
     if isinstance(value, Sequence):
         return _laid_list(value, before, field)
     raise TypeError(f"{type(value).__name__} cannot be written in a document")
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_NOTHING: Document = {}
 
 
 def _laid_list(value: Sequence[Any], before: Any, field: Field | None) -> list[Any]:
