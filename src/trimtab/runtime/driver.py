@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from trimtab.client.protocol import AnyKind, Query
+from trimtab.client.transport import Silent, Unreachable
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.runtime.changes import Change, Request
@@ -274,7 +275,7 @@ class Driver:
         report = self.controller.log.exception if _unexpected(error) else self.controller.log.warning
         report("reconcile failed", object=str(request), error=said(error), again=again)
         entry = self._sources[0][0].cache.get(request)
-        if entry is not None:
+        if entry is not None and not isinstance(error, Unreachable | Silent):  # says nothing about the object
             obj = self._sources[0][0].cache.decode(entry)
             self.controller.events.warning(obj, "ReconcileFailed", f"{type(error).__name__}: {said(error)}")
 
