@@ -1,0 +1,53 @@
+"""What the pages and the help say of the commands is so: each has an example, and every option that is named exists."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from trimtab.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+COMMANDS: dict[str, click.Command] = dict(typer.main.get_group(app).commands)
+READY = "trimtab is ready at"  # what `up` says is no command
+
+
+def options(command: click.Command) -> set[str]:
+    return {"--help", "-h"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
+
+
+def unknown(line: str) -> list[str]:
+    """The options in a command line that the command does not have."""
+    words = line.split("|")[0].split()
+    command = COMMANDS.get(words[1]) if len(words) > 1 else None
+    if command is None:
+        return [words[1]] if len(words) > 1 and words[1].isalpha() else []
+    flags = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(words[2:]))
+    return [flag for flag in flags if flag not in options(command)]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_has_an_example_that_the_command_takes(name: str) -> None:
+    (example,) = re.findall(r"^\s*Example:  (trimtab .+)$", COMMANDS[name].help or "", re.MULTILINE)
+    assert example.split()[1] == name
+    assert unknown(example) == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_option_says_what_it_is(name: str) -> None:
+    shown = [p for p in COMMANDS[name].params if p.param_type_name == "option" and not getattr(p, "hidden", False)]
+    assert [p.name for p in shown if not getattr(p, "help", "")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_command_lines_of_the_pages_are_taken(page: Path) -> None:
+    text = page.read_text()
+    blocks = re.findall(r"^```(?:console)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    spans = [span.replace("\\|", "|") for span in re.findall(r"`(trimtab [a-z][^`]*)`", text)]
+    said = [line for line in (*lines, *spans) if line.startswith("trimtab ") and not line.startswith(READY)]
+    wrong = {line: bad for line in said if (bad := unknown(line))}
+    assert wrong == {}
