@@ -338,6 +338,25 @@ async def test_a_connection_that_is_dead_and_does_not_know_is_noticed(world: Wor
     await client.close()
 
 
+@pytest.mark.parametrize("world", ["unix"], indirect=True)
+async def test_a_manager_may_start_before_its_server_and_stop_after_it(world: World) -> None:
+    client, _ = world.client()
+    world.proxy.refuse()
+    await world.declare(*names(0, 3))
+    manager, keeper = Manager(client), Keeper()
+    manager.add(keeper)
+    async with running(manager):
+        await until(lambda: any(informer.problem for informer in manager.informers))
+        with pytest.raises(RuntimeError, match="waits for Widget: "):
+            manager.check_ready()
+        world.proxy.heal()
+        await world.converges(set(names(0, 3)))
+        world.kill()
+    assert not manager.synced
+    await client.close()
+    await world.start_again()
+
+
 class Jumping(SystemClock):
     """The machine's clock, with a wall clock that someone sets."""
 

@@ -142,6 +142,21 @@ async def test_a_controller_that_goes_is_cut_off_and_told(client: ApiClient, nam
         assert tasks_of_ours() == set()
 
 
+async def test_a_controller_may_end_itself(client: ApiClient, namespace: str) -> None:
+    async def leave(doer: Doer, request: Request) -> None:
+        await manager.remove(doer)
+
+    manager = Manager(client)
+    doer = Doer(namespace, leave)
+    manager.add(doer)
+    async with running(manager):
+        await client.create(widget("a", namespace))
+        await doer.seen.reach(1)
+        await until(lambda: tasks_of_ours() == set())
+        assert list(manager.informers) == []
+        assert len(doer.seen) == 1
+
+
 async def test_a_kind_that_is_not_served_holds_up_only_its_own_controller(client: ApiClient, namespace: str) -> None:
     client.scheme.register(Never)
     clock = FakeClock()

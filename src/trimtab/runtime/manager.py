@@ -59,6 +59,7 @@ class Manager:
         self.cached = CachedClient(client, self.informers, writer)
         self._drivers: dict[Controller[Any], Driver] = {}
         self._working: dict[Driver, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._running = False
         self._group: asyncio.TaskGroup | None = None  # while we lead
         self._stopping = asyncio.Event()
@@ -76,14 +77,13 @@ class Manager:
         self._set_to_work(driver)
 
     async def remove(self, controller: Controller[Any]) -> None:
-        """End a controller: what it began is cut off, and kinds that only it followed are followed no more. Not from
-        within its own reconcile."""
+        """End a controller: what it began is cut off, and kinds that only it followed are followed no more. That goes on
+        when the caller is cancelled meanwhile."""
         driver = self._drivers.pop(controller)
-        task = self._working.pop(driver, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
-        await driver.close()
+        ending = asyncio.create_task(_end(driver, self._working.pop(driver, None)))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        await asyncio.shield(ending)
 
     @property
     def synced(self) -> bool:
@@ -161,6 +161,7 @@ class Manager:
         try:
             for driver in list(self._drivers.values()):
                 await driver.close()
+            await asyncio.gather(*self._ending)
         finally:
             await self.informers.close()
 
@@ -168,3 +169,10 @@ class Manager:
         if self._group is not None:
             name = f"controller {driver.controller.name}"
             self._working[driver] = self._group.create_task(driver.work(), name=name)
+
+
+async def _end(driver: Driver, task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait({task})
+    await driver.close()
