@@ -42,7 +42,7 @@ class ApiClient:
         self.scheme = scheme or Scheme()
         self.namespace = namespace
         self.inactivity = inactivity
-        self._places: dict[Named, Place] = {}
+        self._places: dict[Named | type[Resource], Place] = {}
 
     @overload
     async def get(self, kind: type[R], name: str, namespace: str = "") -> R: ...
@@ -173,7 +173,7 @@ class ApiClient:
     async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any:
         """Send what changed from `old` to `new`; 409 when `old` is no longer what is there. Nothing changed: `old`."""
         if isinstance(old, Resource) and isinstance(new, Resource):
-            change, place = patch_between(old, new), place_of(self._known(type(old)))
+            change, place = patch_between(old, new), self._place(type(old))
         else:
             change = merge_diff(self.scheme.document(old), self.scheme.document(new))
             place = await self.place(Named(old.api_version, old.kind))
@@ -221,7 +221,7 @@ class ApiClient:
 
     async def _placed(self, obj: Object) -> tuple[Place, dict[str, Any]]:
         if isinstance(obj, Resource):
-            return place_of(self._known(type(obj))), self.scheme.document(obj)
+            return self._place(type(obj)), self.scheme.document(obj)
         return await self.place(Named(obj.api_version, obj.kind)), obj.raw
 
     async def place(self, kind: AnyKind) -> Place:
@@ -229,19 +229,22 @@ class ApiClient:
         if isinstance(kind, Kind):
             return place_of(kind)
         if isinstance(kind, type):
-            return place_of(self._known(kind))
+            return self._place(kind)
         place = self._places.get(kind)
         if place is None:
             known = self.scheme.kind(kind.api_version, kind.kind)
             place = self._places[kind] = place_of(known) if known else await self._discover(kind)
         return place
 
-    def _known(self, cls: type[Resource]) -> Kind:
+    def _place(self, cls: type[Resource]) -> Place:
         """A class that is used is one to decode into, registered before or not."""
-        kind = self.scheme.kind_of(cls)
-        if self.scheme.class_of(kind.api_version, kind.kind) is None:
-            self.scheme.register(cls)
-        return kind
+        place = self._places.get(cls)
+        if place is None:
+            kind = self.scheme.kind_of(cls)
+            if self.scheme.class_of(kind.api_version, kind.kind) is None:
+                self.scheme.register(cls)
+            place = self._places[cls] = place_of(kind)
+        return place
 
     async def _discover(self, kind: Named) -> Place:
         prefix = "/apis/" if "/" in kind.api_version else "/api/"

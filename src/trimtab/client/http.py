@@ -7,7 +7,6 @@ write is never sent twice unless the server surely did not look at the first.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import ssl
@@ -156,8 +155,7 @@ class HttpTransport:
             parts.append(b"Content-Length: %d\r\n" % len(call.body))
         request = b"".join((*parts, b"\r\n", call.body))
         try:
-            async with asyncio.timeout(within):
-                return await wire.ask(request, stream=stream, limit=self._limits.body)
+            return await wire.ask(request, stream=stream, limit=self._limits.body, within=within)
         except TooLong:
             raise StatusError(500, "InternalError", f"the answer is over {self._limits.body} bytes") from None
 

@@ -74,11 +74,11 @@ class Wire:
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
 
-    async def ask(self, request: bytes, *, stream: bool, limit: int) -> Answer:
-        """Send a request and read its answer; of a stream with a good code only the head."""
+    async def ask(self, request: bytes, *, stream: bool, limit: int, within: float) -> Answer:
+        """Send a request and read its answer; of a stream with a good code only the head. TimeoutError."""
         connection = self._kept() or await self._connected()
         try:
-            return await connection.ask(request, stream=stream, limit=limit)
+            return await connection.ask(request, stream=stream, limit=limit, within=within)
         except BaseException:
             connection.abort()
             raise
@@ -147,13 +147,13 @@ class Connection(asyncio.Protocol):
     def reusable(self) -> bool:
         return self._transport is not None and not self._busy and self._failure is None
 
-    async def ask(self, request: bytes, *, stream: bool, limit: int) -> Answer:
+    async def ask(self, request: bytes, *, stream: bool, limit: int, within: float) -> Answer:
         if self._transport is None:
             raise self._failure or Broken("the connection is closed")
         self._begin(stream, limit)
         self._busy = True
         self._transport.write(request)
-        await self._wait()
+        await self._wait(within)
         if self._stream and self._code:
             return Answer(self._code, self._headers, b"", self)
         if not self._complete:
@@ -180,8 +180,7 @@ class Connection(asyncio.Protocol):
     async def chunk(self, inactivity: float) -> bytes:
         """What has come, b"" at the end."""
         if not self._parts and not self._complete and self._failure is None:
-            async with asyncio.timeout(inactivity):
-                await self._wait()
+            await self._wait(inactivity)
         if not self._parts and not self._complete:
             raise self._failure or Broken("the answer is not whole")
         taken = b"".join(self._parts)
@@ -197,11 +196,14 @@ class Connection(asyncio.Protocol):
             transport, self._transport = self._transport, None
             transport.abort()
 
-    async def _wait(self) -> None:
+    async def _wait(self, within: float) -> None:
+        """A timer of our own: `asyncio.timeout` costs as much as parsing the answer."""
         self._waiter = self._loop.create_future()
+        timer = self._loop.call_later(within, self._fail, TimeoutError())
         try:
             await self._waiter
         finally:
+            timer.cancel()
             self._waiter = None
 
     def _wake(self) -> None:

@@ -129,9 +129,7 @@ class Scheme:
         if isinstance(obj, Untyped):
             return obj.raw
         kind = self.kind_of(type(obj))
-        return {"apiVersion": kind.api_version, "kind": kind.kind} | {
-            name: value for name, value in to_document(obj).items() if name not in ("apiVersion", "kind")
-        }
+        return {"apiVersion": "", "kind": ""} | to_document(obj) | {"apiVersion": kind.api_version, "kind": kind.kind}
 
     def encode(self, obj: Resource | Untyped) -> bytes:
         return msgspec.json.encode(self.document(obj))
