@@ -208,6 +208,9 @@ def _page(page: Page) -> str:
                 continue
             lines += [f"## {_dotted(part)}", ""]
         lines += [_prose(ast.get_docstring(tree) or ""), "", f"Source: [{_short(part)}](../../{_short(part)})", ""]
+        if part.stem == "__init__" and _exported(part):
+            names = ", ".join(f"[`{name}`](#{name.lower()})" for name in _exported(part))
+            lines += [f"`from {page.module} import …` has {names}.", ""]
         for node in nodes:
             lines += [*_entry(node, _notes(tree), level), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
@@ -231,7 +234,7 @@ def _public(tree: ast.Module) -> list[ast.stmt]:
     found: dict[str, ast.stmt] = {}
     for node in tree.body:
         name = _name(node)
-        if not name or name.startswith("_") or _is_overload(node):
+        if not name or name.startswith("_"):
             continue
         if isinstance(node, NAMED) or name in notes or name in exported:
             found[name] = node
@@ -252,8 +255,12 @@ def _is_kind(node: ast.stmt) -> bool:
     return isinstance(node, ast.ClassDef) and any(word.arg == "plural" for word in node.keywords)
 
 
-def _is_overload(node: ast.stmt) -> bool:
-    return isinstance(node, PARAMETERS) and any(ast.unparse(item) == "overload" for item in node.decorator_list)
+def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    return {ast.unparse(item).split("(")[0].split(".")[-1] for item in node.decorator_list}
+
+
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return not _decorators(node).isdisjoint({"property", "cached_property"})
 
 
 def _notes(tree: ast.Module | ast.ClassDef) -> dict[str, str]:
@@ -296,8 +303,9 @@ def _class(node: ast.ClassDef) -> Iterator[str]:
     for name, said in _described(node).items():
         if not name.startswith("_"):
             yield f"- `{name}`: {' '.join(said.split())}"
-    for inner in node.body:
-        if isinstance(inner, PARAMETERS) and not _is_overload(inner) and _shown(inner):
+    methods = {inner.name: inner for inner in node.body if isinstance(inner, PARAMETERS)}  # the last of its overloads
+    for inner in methods.values():
+        if _shown(inner):
             yield ""
             if inner.name != "__init__":
                 yield f"**{node.name}.{inner.name}**"
@@ -307,12 +315,14 @@ def _class(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:
-    """What a struct holds, and the members of an enumeration."""
+    """What one reads: a struct's fields, properties, the members of an enumeration."""
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign) and not _name(inner).startswith("_"):
             yield f"    {_plain(inner)}"
         elif isinstance(inner, ast.Assign) and any("Enum" in ast.unparse(base) for base in node.bases):
             yield f"    {ast.unparse(inner)}"
+        elif isinstance(inner, PARAMETERS) and _is_property(inner) and not inner.name.startswith("_"):
+            yield f"    {inner.name}: {ast.unparse(inner.returns or ast.Name('Any'))}"
 
 
 class _Plain(ast.NodeTransformer):
@@ -348,20 +358,22 @@ def _described(node: ast.ClassDef) -> dict[str, str]:
                 word for inner in ast.walk(field.annotation) if isinstance(inner, ast.Call) for word in inner.keywords
             ]
             said |= {_name(field): str(ast.literal_eval(word.value)) for word in words if word.arg == "description"}
+        elif isinstance(field, PARAMETERS) and _is_property(field) and _doc(field):
+            said[field.name] = _doc(field)
     return said | _notes(node)
 
 
 def _shown(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     if node.name == "__init__":
         return bool(node.args.args[1:] or node.args.kwonlyargs)
+    if _is_property(node):
+        return False
     return node.name == "__call__" or not node.name.startswith("_")
 
 
 def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef, of: str = "") -> str:
-    kinds = {ast.unparse(item).split("(")[0].split(".")[-1] for item in node.decorator_list}
+    kinds = _decorators(node)
     answer = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
-    if "property" in kinds or "cached_property" in kinds:
-        return f"{node.name}: {answer.removeprefix(' -> ')}"
     words = list(_arguments(node.args))
     if of and words and words[0] in ("self", "cls"):
         words = words[1:]
