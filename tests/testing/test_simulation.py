@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import time
@@ -226,6 +227,25 @@ def test_who_keeps_writing_is_named() -> None:
     error = Simulation(1, weather=CALM).run(test).error
     assert isinstance(error, Restless)
     assert "restless/1 PATCH /api/v1/namespaces/default/configmaps/moved" in str(error)
+
+
+def test_two_who_undo_each_other_are_found_out_soon() -> None:
+    async def fighter(host: Host) -> None:
+        while True:
+            found = await host.client.get(ConfigMap, "fought-over", "default")
+            with contextlib.suppress(StatusError):
+                await host.client.patch(found, found.replace(data={"owner": host.name}))
+
+    async def test(world: World) -> None:
+        await world.client.create(config_map("fought-over"))
+        world.start("red", fighter)
+        world.start("blue", fighter)
+        await world.calm()
+
+    error = Simulation(1, weather=CALM).run(test).error
+    assert isinstance(error, Restless)
+    assert "red/1 PATCH" in str(error)
+    assert "blue/1 PATCH" in str(error)
 
 
 def test_who_ends_although_all_is_well_is_named() -> None:

@@ -14,6 +14,7 @@ works: whatever was declared must now become true, and then nobody may write any
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
@@ -40,6 +41,7 @@ ADMIN = User("admin", groups=(MASTERS, "system:authenticated"))
 QUIET = 90.0
 RECOVERY = 60.0  # in which a process may still end because of what went wrong before
 PATIENCE = 4 * 3600.0
+BUSY = 5000  # changes; two that undo each other's work make as many in a minute
 BREATHING = frozenset({"leases.coordination.k8s.io", "events", "events.events.k8s.io"})
 """What may change in a world at rest: leases are renewed, events expire."""
 SHOWN = 8
@@ -208,7 +210,7 @@ class World:
         for host in self._hosts.values():
             host.process.fuse = None
             host.transport.calm()
-        began = self.loop.time()
+        began, known = self.loop.time(), len(self.history)
         while True:
             await asyncio.sleep(quiet / 8)
             now = self.loop.time()
@@ -218,8 +220,8 @@ class World:
             for end in self.exits:
                 if end.error is not None and end.time > began + RECOVERY:
                     raise Restless(f"{end.process} ends by itself although all is well: {end.error!r}") from end.error
-            if now - began > patience:
-                raise Restless(f"after {patience:g} s of calm there are still writes:{self._last_writes()}")
+            if now - began > patience or len(self.history) - known > BUSY:
+                raise Restless(f"after {now - began:g} s of calm there are still writes:{self._last_writes()}")
 
     def writes(self, since: float = 0.0) -> list[str]:
         """Who wrote what, successfully or not: `time sender METHOD path code`. Leases and events do not count."""
@@ -252,12 +254,12 @@ class World:
             host = self._hosts[name]
             if not self.stormy:
                 host.transport.calm()
-            ended = self.loop.create_future()
-            host.process.died = lambda ended=ended: ended.done() or ended.set_result(None)  # type: ignore[misc]
+            dead = asyncio.Event()
+            host.process.died = dead.set
             task = host.process.run(asyncio.create_task, _life(host, main))
-            task.add_done_callback(lambda task, host=host: self._exited(host, task))  # type: ignore[misc]
+            task.add_done_callback(functools.partial(self._exited, host))
             self.note(f"{host.process.name} starts")
-            await ended
+            await dead.wait()
             self.note(f"{host.process.name} is dead")
             self.network.hang_up(host.process)
             await asyncio.sleep(self._chance.uniform(0.01, 5.0))
