@@ -38,6 +38,8 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
         (place / ".trimtab").symlink_to(server.kubeconfig.parent)
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "kubectl").symlink_to(programs()[newest()])
+        listed = f"{ENTER}; kubectl get serviceaccounts -n kube-public -o name"
+        server.wait_until(lambda: "default" in shell(place, listed), within=20)  # it has come to rest
         yield place
 
 
