@@ -97,6 +97,29 @@ def test_what_we_deleted_is_gone_at_once_and_its_successor_is_seen() -> None:
     assert revision_of(cache, A) == "13"
 
 
+def test_what_we_deleted_stays_gone_while_the_watch_is_still_at_its_predecessor() -> None:
+    cache = cache_of(made("a", 5))
+    cache.forget(A)
+    cache.absorb(made("a", 13))
+    cache.forget(A)
+    for late in (event("DELETED", made("a", 12)), event("ADDED", made("a", 13))):
+        cache.advance(late)
+        assert (cache.get(A), list(cache.entries())) == (None, [])
+    cache.advance(event("DELETED", made("a", 14)))
+    cache.advance(event("ADDED", made("a", 15)))
+    assert revision_of(cache, A) == "15"
+
+
+def test_a_successor_that_the_watch_told_before_the_answer_to_our_deletion_is_not_hidden() -> None:
+    cache = cache_of(made("a", 5))
+    deleted = cache.uid(A)
+    successor = entry(b'{"metadata":{"name":"a","namespace":"n","resourceVersion":"13","uid":"another"}}')
+    cache.advance(event("DELETED", made("a", 12)))
+    cache.advance(event("ADDED", successor))
+    cache.forget(A, deleted)
+    assert revision_of(cache, A) == "13"
+
+
 def test_a_write_that_leaves_the_scope_leaves_the_cache() -> None:
     cache = cache_of(made("a", 5, app="web"), query=Query(labels="app=web"))
     cache.absorb(made("a", 12, app="other"))
@@ -109,6 +132,33 @@ def test_a_new_list_tells_what_changed_and_what_is_gone() -> None:
     changes = cache.replace(Snapshot([made("b", 2), made("c", 7), made("d", 8)], "9"), initial=False)
     told = [(c.request.name, c.before and c.before.revision, c.after and c.after.revision) for c in changes]
     assert told == [("a", "1", None), ("c", "3", "7"), ("d", None, "8")]
+
+
+def test_a_new_list_tells_what_is_gone_of_our_own_writes() -> None:
+    cache = cache_of()
+    cache.absorb(made("a", 12))
+    cache.absorb(made("b", 20))
+    (change,) = cache.replace(Snapshot([], "15"), initial=False)
+    assert (change.request, change.before and change.before.revision, change.after) == (A, "12", None)
+    assert revision_of(cache, B) == "20", "the list is older"
+
+
+def test_a_new_list_tells_that_another_object_took_the_name() -> None:
+    cache = cache_of(made("a", 1))
+    other = entry(b'{"metadata":{"name":"a","namespace":"n","resourceVersion":"12","uid":"another"}}')
+    changes = cache.replace(Snapshot([other], "12"), initial=False)
+    assert [(c.before and c.before.revision, c.after and c.after.revision) for c in changes] == [
+        ("1", None),
+        (None, "12"),
+    ]
+
+
+def test_an_index_that_fails_on_an_object_leaves_it_out() -> None:
+    cache = cache_of(made("a", 1, app="web"), made("b", 2))
+    cache.add_index(Index("app", lambda found: [found.metadata.labels["app"]]))
+    assert cache.indexed("app", "web") == [A]
+    cache.absorb(made("a", 12))
+    assert cache.indexed("app", "web") == []
 
 
 def test_an_event_that_is_told_twice_counts_once() -> None:

@@ -55,7 +55,7 @@ class Cache:
         self._written: dict[
             Request, Entry
         ] = {}  # our own writes that the watch has not told yet; no body: out of scope
-        self._gone: dict[Request, str] = {}  # our own deletions, with the uid that is gone
+        self._gone: dict[Request, tuple[str, str]] = {}  # our own deletions: uid and last revision of what is gone
         self._indexes: dict[str, _Filed] = {}
 
     # --- what the watch brings -------------------------------------------------------------------------------------
@@ -70,6 +70,14 @@ class Cache:
             for entry in self.entries_of_watch()
             if entry.name not in fresh.get(entry.namespace, ())
         ]
+        changes += [
+            Change(self, entry, None)  # readers knew it by our own write alone
+            for request, entry in self._written.items()
+            if entry.body
+            and not self._newer(entry.revision, snapshot.revision)
+            and request.name not in fresh.get(request.namespace, ())
+            and request.name not in self._entries.get(request.namespace, ())
+        ]
         for entry in snapshot.entries:
             before = self._entries.get(entry.namespace, {}).get(entry.name)
             if before is not None and before.revision == entry.revision:
@@ -81,7 +89,10 @@ class Cache:
         self._entries = fresh
         self._reached(snapshot.revision)
         self._gone = {
-            r: uid for r, uid in self._gone.items() if self._uid(fresh.get(r.namespace, _NONE).get(r.name)) == uid
+            request: (uid, last)
+            for request, (uid, last) in self._gone.items()
+            if not self._newer(snapshot.revision, last)
+            or self._uid(fresh.get(request.namespace, _NONE).get(request.name)) == uid
         }
         for filed in self._indexes.values():
             for change in changes:
@@ -116,8 +127,10 @@ class Cache:
 
     def _returned(self, kind: EventType, entry: Entry) -> bool:
         """Whether the watch has caught up with our deletion, or is already at the object's successor."""
-        uid = self._gone.get(Request(entry.namespace, entry.name))
-        return uid is not None and (kind is EventType.DELETED or head(entry.body).uid != uid)
+        gone = self._gone.get(Request(entry.namespace, entry.name))
+        if gone is None or not self._newer(entry.revision, gone[1]):
+            return False  # or it is still at a predecessor
+        return kind is EventType.DELETED or self._uid(entry) != gone[0]
 
     def _reached(self, revision: str) -> None:
         self.revision = revision
@@ -141,13 +154,19 @@ class Cache:
         self._written[key] = entry if self._in_scope(entry) else Entry(key.namespace, key.name, entry.revision, b"")
         self._gone.pop(key, None)
 
-    def forget(self, request: Request) -> None:
+    def forget(self, request: Request, uid: str | None = None) -> None:
         """We deleted an object for good: readers do not see it any more. The answer to a deletion has no revision, so
-        it is told by its uid."""
-        known = self._written.pop(request, None) or self._entries.get(request.namespace, _NONE).get(request.name)
-        uid = self._uid(known)
-        if uid:
-            self._gone[request] = uid
+        it is told by its uid; another one that took the name meanwhile stays."""
+        known = self._written.get(request) or self._entries.get(request.namespace, _NONE).get(request.name)
+        if known is None or not known.body or uid not in (None, self._uid(known)):
+            return
+        self._written.pop(request, None)
+        if known.revision.isdecimal():
+            self._gone[request] = (self._uid(known), known.revision)
+
+    def uid(self, request: Request) -> str:
+        """Of the newest object that we know of; "" when there is none."""
+        return self._uid(self.get(request))
 
     def _uid(self, entry: Entry | None) -> str:
         return head(entry.body).uid if entry is not None and entry.body else ""

@@ -156,14 +156,16 @@ class CachedClient:
     async def delete(
         self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
     ) -> Object | None:
+        place = await self._client.place(ref.kind)
+        request = Request((ref.namespace or self._client.namespace) if place.namespaced else "", ref.name)
+        # What is deleted is what was there before: when the answer comes, another one may have taken the name.
+        meant = [(i.cache, i.cache.uid(request)) for i in self._informers.following(ref.kind)]
         left = await self._writer.delete(ref, preconditions=preconditions, propagation=propagation, dry_run=dry_run)
         if left is not None:
             self._seen(left, dry_run)
         elif not dry_run:
-            place = await self._client.place(ref.kind)
-            request = Request((ref.namespace or self._client.namespace) if place.namespaced else "", ref.name)
-            for informer in self._informers.following(ref.kind):
-                informer.cache.forget(request)
+            for cache, uid in meant:
+                cache.forget(request, uid)
         return left
 
     async def close(self) -> None:
@@ -183,7 +185,7 @@ class CachedClient:
             gone = b'"deletionTimestamp"' in written.body and not remains(msgspec.json.decode(written.body))
             for informer in informers:
                 if gone:  # the last finalizer went
-                    informer.cache.forget(Request(written.namespace, written.name))
+                    informer.cache.forget(Request(written.namespace, written.name), head(written.body).uid)
                 else:
                     informer.cache.absorb(written)
         return obj
