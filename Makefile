@@ -25,7 +25,7 @@ up: setup ## run the control plane on this machine
 test: setup packages lint unit ## lint, then every fast test
 
 unit: setup
-	$(BIN)/pytest -n 2 --dist loadfile -m "not cluster"
+	TRIMTAB_REQUIRE_POSTGRES=1 $(BIN)/pytest -n 2 --dist loadfile -m "not cluster"
 
 lint: setup ## ruff, mypy, import contracts
 	$(BIN)/ruff check .
@@ -37,7 +37,7 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-packages: setup ## the programs that tests use and pip cannot bring: kubectl, openssl
+packages: setup ## the programs that tests use and pip cannot bring: kubectl, openssl, PostgreSQL
 	@scripts/packages.sh
 
 cluster: ## build a real kube-apiserver and etcd to compare with (once, outside the checkout)
@@ -53,10 +53,12 @@ docs: setup packages ## the pictures and the generated parts of the documentatio
 
 bench: setup cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/server.py
+	$(BIN)/python bench/runtime.py
 	$(BIN)/python bench/cel.py
 
 bench-quick: setup cluster ## a tenth of the load: that the benchmarks work
 	$(BIN)/python bench/server.py --quick
+	$(BIN)/python bench/runtime.py --quick
 	$(BIN)/python bench/cel.py
 
 clean: ## remove the virtual environment and caches
