@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.kubectl import newest, programs
 from trimtab.testing.embedded import TrimtabServer
+from trimtab.testing.peer import ApiServer
 from trimtab.testing.processes import Process
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def shell(server: TrimtabServer, script: str, stdin: str = "") -> str:
+def shell(server: ApiServer, script: str, stdin: str = "") -> str:
     path = f"{programs()[newest()].parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
@@ -96,3 +97,21 @@ def test_a_survey_keeps_what_it_found(soundings: TrimtabServer, hydrographer: in
     assert blob.read_bytes() == (EXAMPLES / "soundings.json").read_bytes()
     shell(soundings, "kubectl delete survey weser --timeout=20s")
     assert "not-a-real-token" not in soundings.log()
+
+
+@pytest.mark.cluster
+def test_a_survey_runs_on_a_cluster_with_the_rights_that_install_prints(
+    real_cluster: ApiServer, hydrographer: int, tmp_path: Path
+) -> None:
+    file = EXAMPLES / "soundings.py"
+    shell(real_cluster, f"trimtab install --operator {file} | kubectl apply --server-side -f -")
+    shell(real_cluster, "kubectl wait --for=condition=Established crd/surveys.coast.example.com --timeout=30s")
+    command = [str(Path(sys.executable).with_name("trimtab")), "controllers", "--systems", "none"]
+    command += ["--operator", str(file), "--kubeconfig", str(real_cluster.kubeconfig)]
+    command += ["--data-dir", str(tmp_path / "data"), "--blobs", str(tmp_path / "blobs")]
+    manifest = (EXAMPLES / "soundings.yaml").read_text().replace(":8000/", f":{hydrographer}/")
+    with Process(command, log=tmp_path / "log") as process:
+        process.wait_until(lambda: "controllers work" in process.tail(), within=30)
+        shell(real_cluster, "kubectl apply -f -", stdin=manifest)
+        shell(real_cluster, "kubectl wait survey/weser --for=condition=Ready --timeout=30s")
+        shell(real_cluster, "kubectl delete survey/weser secret/hydrographer --timeout=20s")
