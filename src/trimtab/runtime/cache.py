@@ -55,7 +55,7 @@ class Cache:
         self._written: dict[
             Request, Entry
         ] = {}  # our own writes that the watch has not told yet; no body: out of scope
-        self._gone: dict[Request, tuple[str, str]] = {}  # our own deletions: uid and last revision of what is gone
+        self._gone: dict[Request, Entry] = {}  # our own deletions: what is gone, as last known
         self._indexes: dict[str, _Filed] = {}
 
     # --- what the watch brings -------------------------------------------------------------------------------------
@@ -71,8 +71,8 @@ class Cache:
             if entry.name not in fresh.get(entry.namespace, ())
         ]
         changes += [
-            Change(self, entry, None)  # readers knew it by our own write alone
-            for request, entry in self._written.items()
+            Change(self, entry, None)  # readers knew it by our own writes alone
+            for request, entry in (*self._written.items(), *self._gone.items())
             if entry.body
             and not self._newer(entry.revision, snapshot.revision)
             and request.name not in fresh.get(request.namespace, ())
@@ -89,10 +89,10 @@ class Cache:
         self._entries = fresh
         self._reached(snapshot.revision)
         self._gone = {
-            request: (uid, last)
-            for request, (uid, last) in self._gone.items()
-            if not self._newer(snapshot.revision, last)
-            or self._uid(fresh.get(request.namespace, _NONE).get(request.name)) == uid
+            request: gone
+            for request, gone in self._gone.items()
+            if not self._newer(snapshot.revision, gone.revision)
+            or self._uid(fresh.get(request.namespace, _NONE).get(request.name)) == self._uid(gone)
         }
         for filed in self._indexes.values():
             for change in changes:
@@ -128,9 +128,9 @@ class Cache:
     def _returned(self, kind: EventType, entry: Entry) -> bool:
         """Whether the watch has caught up with our deletion, or is already at the object's successor."""
         gone = self._gone.get(Request(entry.namespace, entry.name))
-        if gone is None or not self._newer(entry.revision, gone[1]):
+        if gone is None or not self._newer(entry.revision, gone.revision):
             return False  # or it is still at a predecessor
-        return kind is EventType.DELETED or self._uid(entry) != gone[0]
+        return kind is EventType.DELETED or self._uid(entry) != self._uid(gone)
 
     def _reached(self, revision: str) -> None:
         self.revision = revision
@@ -162,7 +162,7 @@ class Cache:
             return
         self._written.pop(request, None)
         if known.revision.isdecimal():
-            self._gone[request] = (self._uid(known), known.revision)
+            self._gone[request] = known
 
     def uid(self, request: Request) -> str:
         """Of the newest object that we know of; "" when there is none."""
