@@ -15,6 +15,7 @@ from gadgets import Gadget, Gadgets
 from ledger import Ledger
 from memory import collect_when_asked
 
+from trimtab.cli.memory import tune
 from trimtab.client.api import ApiClient
 from trimtab.client.connect import connect
 from trimtab.model import kubernetes
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--socket", action="store_true")
     options = parser.parse_args()
+    tune()  # as `trimtab run` does
     uvloop.run(operate(options))
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from trimtab.cli.access import Access, configured
 from trimtab.cli.codes import FAILED, Problem, complain
+from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.client.api import ApiClient
 from trimtab.client.config import SERVICE_ACCOUNT, Config, ConfigError, unix
@@ -78,6 +79,7 @@ def controllers(options: Options) -> int:
         if not systems:
             raise NoSystem("there is nothing to run: no system is installed, and no --operator was given")
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
+        tune()
         return uvloop.run(_run(options, systems, config))
     except (NoSystem, Problem, ConfigError, BlobsConfigError, BlobError, QueueUnavailable, ValueError) as error:
         complain(str(error))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
-import gc
 import random
 import signal
 import socket
@@ -13,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem
 from trimtab.model.admission import Admission
 from trimtab.model.clock import SystemClock
@@ -34,9 +33,7 @@ def run(
     """Serve until SIGINT or SIGTERM. Returns the exit code."""
     import uvloop
 
-    gc.freeze()  # what was imported stays: collections need not look at it again
-    gc.set_threshold(50_000, 10, 10)  # requests make few cycles; looking for them often costs a tenth of the time
-    _return_large_blocks()
+    tune()
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
     try:
         beside = _controllers(data_dir, systems, operators, log_format)
@@ -52,17 +49,6 @@ def run(
     except OSError as error:
         where = error.filename or (f"{host} port {port}" if error.errno in _ADDRESS else data_dir)
         return _refused(f"{where}: {error.strerror or error}")
-
-
-def _return_large_blocks() -> None:
-    """Let glibc give large blocks back to the system: bodies come and go, and would leave holes. The limit is above the
-    256 KiB that TLS reads into: those blocks are used again at once."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, 320 * 1024)
-
-
-M_MMAP_THRESHOLD = -3
 
 
 def _refused(why: str) -> int:

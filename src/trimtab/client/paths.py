@@ -27,11 +27,16 @@ class Place(NamedTuple):
         if not _plain(f"{namespace} {name} {subresource}"):
             for segment in (namespace, name, subresource):
                 _check(segment)
+            namespace, name, subresource = (
+                quote(namespace, safe=""),
+                quote(name, safe=":"),
+                quote(subresource, safe=":"),
+            )
         parts = ["/apis" if "/" in self.api_version else "/api", self.api_version]
         if self.namespaced and namespace:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", namespace]
         parts.append(self.plural)
-        parts += [quote(part, safe=":") for part in (name, subresource) if part]
+        parts += [part for part in (name, subresource) if part]
         return "/".join(parts)
 
 

@@ -133,6 +133,8 @@ def _with_initial(obj: Any, old: Any) -> Any:
     changes: dict[str, Any] = {}
     for field in fields_of(obj.__class__):
         ours, theirs = getattr(obj, field.name), getattr(old, field.name)
+        if ours is theirs:
+            continue
         if field.marker(Initial):
             if ours != theirs:
                 changes[field.name] = theirs

@@ -107,6 +107,7 @@ class Informers:
         self._streams = streams
         self._by_kind: dict[Named, list[Informer]] = {}  # those with the widest scope first
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
+        self._names: dict[type[Resource] | Kind, Named] = {}
         self._broken = asyncio.Event()
         self._failure: BaseException | None = None
 
@@ -115,9 +116,11 @@ class Informers:
         scheme = self.client.scheme
         if isinstance(kind, Named):
             return kind, scheme.class_of(kind.api_version, kind.kind)
-        record = kind if isinstance(kind, Kind) else scheme.kind_of(kind)
-        cls = kind if isinstance(kind, type) else scheme.class_of(record.api_version, record.kind)
-        return Named(record.api_version, record.kind), cls
+        known = self._names.get(kind)
+        if known is None:
+            record = kind if isinstance(kind, Kind) else scheme.kind_of(kind)
+            known = self._names[kind] = Named(record.api_version, record.kind)
+        return known, kind if isinstance(kind, type) else scheme.class_of(known.api_version, known.kind)
 
     def subscribe(self, kind: AnyKind, query: Query, handler: Handler, indexes: tuple[Index, ...] = ()) -> Informer:
         """Follow a kind; the informer is started when there is none yet. ValueError for an index that is another one."""
