@@ -429,9 +429,6 @@ def check_only_leaders_wrote(world: World) -> None:
         )
 
 
-@pytest.mark.xfail(
-    reason="Cache.replace does not tell that a child went which only our own write told of", strict=False
-)
 @simulate(schedules=50, weather=SENT_AT_ONCE)
 async def test_of_two_replicas_only_the_leader_writes(world: World) -> None:
     await world.install(Boat)
