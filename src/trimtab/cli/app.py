@@ -21,7 +21,12 @@ app = typer.Typer(
 Systems = Annotated[str, typer.Option(help="Which to run, as a,b; or all, or none.", show_default=True)]
 Operators = Annotated[
     list[str] | None,
-    typer.Option("--operator", help="A Python file with controllers of your own.", show_default=False),
+    typer.Option(
+        "--operator",
+        metavar="FILE",
+        help="A Python file with controllers of your own; may be repeated.",
+        show_default=False,
+    ),
 ]
 LogFormat = Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")]
 BlobsUrl = Annotated[
@@ -61,7 +66,10 @@ def up(
     data_dir: DataDir = Path(".trimtab"),
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 7443,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    tls_host: Annotated[list[str] | None, typer.Option(help="Another name or address for the certificate.")] = None,
+    tls_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name or address for the certificate; may be repeated."),
+    ] = None,
     systems: Systems = "all",
     operator: Operators = None,
     log_format: LogFormat = "auto",
@@ -102,15 +110,15 @@ def controllers(
     leader_election: Annotated[bool, typer.Option(help="Act only while holding the system's lease.")] = True,
     impersonate: Annotated[bool, typer.Option(help="Act as each system's own account.")] = True,
     health_host: Annotated[str, typer.Option(help="The address of health and metrics.")] = "127.0.0.1",
-    health_port: Annotated[int, typer.Option(help="Its port; 0 picks one, -1 serves none.")] = -1,
+    health_port: Annotated[int | None, typer.Option(help="Its port; 0 picks one. None unless given.")] = None,
     webhook_host: Annotated[str, typer.Option(help="The address of webhooks.")] = "127.0.0.1",
-    webhook_port: Annotated[int, typer.Option(help="Its port; 0 picks one, -1 serves none.")] = -1,
+    webhook_port: Annotated[int | None, typer.Option(help="Its port; 0 picks one. None unless given.")] = None,
     socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
     log_format: LogFormat = "auto",
 ) -> None:
     """Run only the controllers, against any Kubernetes, until Ctrl-C. `trimtab install` prints what they need there.
 
-    Example:  trimtab controllers --kubeconfig ~/.kube/config --systems discovery,images
+    Example:  trimtab controllers --operator my_operator.py --kubeconfig ~/.kube/config
     """
     from trimtab.cli import controllers as command
 
@@ -131,9 +139,9 @@ def controllers(
         elect=leader_election,
         impersonate=impersonate,
         health_host=health_host,
-        health_port=None if health_port < 0 else health_port,
+        health_port=health_port,
         webhook_host=webhook_host,
-        webhook_port=None if webhook_port < 0 else webhook_port,
+        webhook_port=webhook_port,
         socket=socket,
     )
     raise typer.Exit(command.controllers(options))
@@ -146,10 +154,14 @@ def run(
     context: Context = "",
     crds: Annotated[bool, typer.Option(help="Define the kinds of the file on the server first.")] = True,
     data_dir: DataDir = Path(".trimtab"),
-    health_port: Annotated[int, typer.Option(help="Of health and metrics; 0 picks one, -1 serves none.")] = -1,
+    blobs: BlobsUrl = "",
+    nats: NatsUrl = "",
+    health_port: Annotated[
+        int | None, typer.Option(help="Of health and metrics; 0 picks one. None unless given.")
+    ] = None,
     log_format: LogFormat = "auto",
 ) -> None:
-    """Run an operator of your own, as yourself, until Ctrl-C.
+    """Run an operator of your own, with your own rights and without election, until Ctrl-C.
 
     Example:  trimtab run my_operator.py
     """
@@ -162,10 +174,12 @@ def run(
         kubeconfig=kubeconfig,
         context=context,
         data_dir=data_dir,
+        blobs=blobs or str(data_dir / "blobs"),
+        nats=nats,
         elect=False,
         impersonate=False,
         define=crds,
-        health_port=None if health_port < 0 else health_port,
+        health_port=health_port,
     )
     raise typer.Exit(command.controllers(options))
 
@@ -181,7 +195,9 @@ def install(
 ) -> None:
     """Print all that a cluster needs: kinds, accounts and rights, controllers, webhooks.
 
-    Example:  trimtab install --image registry.example.com/trimtab:0.1.0 | kubectl apply --server-side -f -
+    The path of an operator's file is the one inside the image.
+
+    Example:  trimtab install --operator my_operator.py --image registry.example.com/ops:1 | kubectl apply --server-side -f -
     """
     from trimtab.cli import install as command
 

@@ -25,7 +25,7 @@ from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.client.api import ApiClient
 from trimtab.client.config import SERVICE_ACCOUNT, Config, ConfigError, unix
 from trimtab.client.connect import connect
-from trimtab.model.clock import SystemClock
+from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.logs import log
 from trimtab.runtime.election import Election
 from trimtab.runtime.health import Check, HealthServer
@@ -43,6 +43,8 @@ from trimtab.storage.connect import blobs as connect_blobs
 from trimtab.storage.scratch import Scratch
 
 SCRATCH = 20 * 1024**3  # bytes
+COLLECT_EVERY = 3600.0  # seconds
+COLLECT_AFTER = 86400.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +181,8 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         if blobs is not None:
             stack.push_async_callback(blobs.close)
             await blobs.ready()
+            collecting = asyncio.create_task(_collect(blobs, clock), name="collection of blobs")
+            stack.callback(collecting.cancel)
         queue = connect_queue(
             options.nats or None,
             clock=clock,
@@ -196,6 +200,18 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
 
 def _files(**given: Path | None) -> dict[str, Any]:
     return {name: path for name, path in given.items() if path is not None}
+
+
+async def _collect(blobs: Blobs, clock: Clock) -> None:
+    """Remove what nobody names any more. Several processes may do so at a time."""
+    while True:
+        await clock.sleep(COLLECT_EVERY)
+        try:
+            collected = await blobs.collect(grace=COLLECT_AFTER)
+        except BlobError as error:
+            log.warning("blobs were not collected", error=str(error))
+        else:
+            log.info("blobs were collected", count=collected.count, bytes=collected.bytes)
 
 
 async def _stop_with_input(stop: asyncio.Event) -> asyncio.Task[None]:

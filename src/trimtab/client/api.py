@@ -275,5 +275,6 @@ def remains(answer: dict[str, Any]) -> bool:
 
 
 def selectors(query: Query) -> dict[str, str]:
+    """The parameters of a query."""
     chosen = {"labelSelector": query.labels, "fieldSelector": query.fields}
     return {name: value for name, value in chosen.items() if value}

@@ -42,8 +42,11 @@ def dump(value: Any) -> str:
     """A document as kubectl writes it: keys sorted, block style; words that YAML 1.1 does not read as text are quoted."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(value, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=4096))
+    class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, data: Any) -> bool:
+            return True  # what is written twice is meant twice
+
+    return str(yaml.dump(value, Dumper=Plain, default_flow_style=False, allow_unicode=True, width=4096))
 
 
 def _check_size(events: Iterator[Any], nodes: int | None) -> None:

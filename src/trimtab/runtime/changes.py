@@ -25,6 +25,8 @@ class Request(NamedTuple):
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Who owns an object, as far as controllers ask."""
+
     api_version: str
     kind: str
     name: str
@@ -94,6 +96,7 @@ class Change:
 
 
 def head(body: bytes) -> Head:
+    """The metadata of an object, read from its JSON."""
     return _HEAD.decode(body).metadata
 
 

@@ -52,6 +52,8 @@ class NotLeading(Exception):  # noqa: N818 - it reads as what happened
 
 
 class State(enum.Enum):
+    """Where a candidate is."""
+
     FOLLOWER = "follower"  # stands by and tries to get the lease
     LEADER = "leader"
     LOST = "lost"  # was leader; what acted is being stopped
@@ -59,6 +61,8 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
+    """What happens to a candidate."""
+
     ACQUIRED = "acquired"
     EXPIRED = "expired"  # not renewed in time
     TAKEN = "taken"  # somebody else holds the lease

@@ -46,6 +46,8 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
+    """What happens to a claim."""
+
     TAKE = "take"
     RENEW = "renew"
     RELEASE = "release"
@@ -129,6 +131,7 @@ def record_of(obj: Object) -> Record:
 
 
 def with_record(obj: Object, record: Record) -> Any:
+    """The object with this claim on it."""
     annotations = {**(obj.metadata.annotations or {}), ANNOTATION: msgspec.json.encode(record).decode()}
     if isinstance(obj, Resource):
         return obj.replace(metadata=msgspec.structs.replace(obj.metadata, annotations=annotations))

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 
 class Act(enum.Enum):
+    """What is to be done with an object."""
+
     ADD = "add the finalizer, then apply"
     APPLY = "apply"
     CLEAN_UP = "clean up, then remove the finalizer"

@@ -157,6 +157,8 @@ class HealthServer:
 
 
 class Answer(msgspec.Struct, frozen=True):
+    """What a request gets."""
+
     status: HTTPStatus
     body: str | bytes
     content_type: str = "text/plain; charset=utf-8"

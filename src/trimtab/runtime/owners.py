@@ -94,7 +94,8 @@ async def create_or_adopt(
 ) -> Any:
     """The child as it is in the API, with `owner` as its controller: made now, made before, or adopted.
 
-    Flow: create; when it exists, read it and decide. What exists is returned as it is; bring it up to date by `apply`.
+    Flow: look in the cache, where the client has one; create; when it exists, read it and decide. What exists is returned
+    as it is; bring it up to date by `apply`.
 
     Guarantees: an object that another controls is never touched; one that nobody controls only with `adopt`, by a patch
     that fails when the object changed since it was read, and only while the owner itself still exists and stays.
@@ -102,6 +103,9 @@ async def create_or_adopt(
     Raises NotOurs, or the last StatusError when the world changed at every attempt: try again later.
     """
     owned = own(child, owner, scheme)
+    known = await _cached(client, child)
+    if known is not None and owned_by(known, owner):
+        return known
     for _ in range(ATTEMPTS):
         try:
             return await client.create(owned)
@@ -126,6 +130,18 @@ async def create_or_adopt(
                 raise
             refused = error
     raise refused
+
+
+async def _cached(client: Client, child: Object) -> Any:
+    """The child, when a cache has it."""
+    if uncached(client) is client or not child.name:
+        return None
+    try:
+        return await client.get(kind_of(child), child.name, child.namespace)
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return None
 
 
 async def _may_adopt(

@@ -198,6 +198,7 @@ def last(history: tuple[Run, ...] | UnsetType, outcome: Outcome) -> Run | None:
 
 
 def running(history: tuple[Run, ...] | UnsetType) -> Run | None:
+    """The run that has not ended, when there is one."""
     return last(history, "Running")
 
 

@@ -128,6 +128,7 @@ async def read(blobs: Blobs, digest: Digest, *, max_bytes: int) -> bytes:
 
 
 def digest_of(data: bytes) -> Digest:
+    """The name of these bytes."""
     return Digest(f"sha256:{hashlib.sha256(data).hexdigest()}")
 
 

@@ -65,6 +65,8 @@ OF_WRITES = frozenset({Fault.CONFLICT, Fault.LOST_ANSWER, Fault.CRASH_AFTER})
 
 
 class Strike(msgspec.Struct, frozen=True):
+    """One fault, and when and how long it strikes."""
+
     fault: Fault
     after: int = 0
     seconds: float = 1.0
@@ -80,6 +82,8 @@ def fits(fault: Fault, call: Call, *, watch: bool) -> bool:
 
 
 class Plan(Protocol):
+    """Says which call or watch a fault strikes."""
+
     def strike(self, number: int, call: Call, watch: bool) -> Strike | None:
         """What happens to call `number`."""
         ...

@@ -21,6 +21,7 @@ class NatsMissing(Exception):  # noqa: N818 - it reads as what happened
 
 
 def binary() -> Path:
+    """The server program, from its package."""
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if not found:

@@ -37,11 +37,15 @@ class CredentialError(Exception):
 
 
 class SecretNotFound(CredentialError):  # noqa: N818 - it reads as what happened
+    """There is no such Secret."""
+
     def __init__(self, ref: SecretRef) -> None:
         super().__init__(ref, "does not exist: create it, or correct the reference")
 
 
 class KeyMissing(CredentialError):  # noqa: N818
+    """The Secret has no such key."""
+
     def __init__(self, ref: SecretRef, key: str, present: Values) -> None:
         there = f"it has {', '.join(sorted(present))}" if present else "it is empty"
         super().__init__(ref, f"has no key {key!r}; {there}" if key else f"is referred to without a key; {there}")
