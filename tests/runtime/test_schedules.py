@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-import pytest
 from msgspec import UNSET, UnsetType
 
 from trimtab.client.protocol import Query, Ref
@@ -526,7 +525,6 @@ async def test_controllers_that_come_and_go_do_not_disturb_the_one_that_stays(wo
 # --- the server's own work -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="the collector misses an owner that goes before it has listed the owner's kind")
 @simulate(schedules=20, weather=CALM)
 async def test_garbage_is_collected_whenever_the_server_restarts(world: World) -> None:
     await world.install(Boat)

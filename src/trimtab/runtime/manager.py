@@ -54,7 +54,7 @@ class Manager:
         self._election = election
         self._grace = grace
         self.informers = Informers(client, clock=self.clock, chance=self._chance, streams=streams)
-        self.events = Recorder(client, self.clock, component=name)
+        self.events = Recorder(client, self.clock, component=name, chance=self._chance)
         writer: Client = client if election is None else Guarded(client, election)
         self.cached = CachedClient(client, self.informers, writer)
         self._drivers: dict[Controller[Any], Driver] = {}

@@ -73,6 +73,7 @@ class Garbage:
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._queued: set[Key] = set()
         self._watches: dict[str, asyncio.Task[None]] = {}
+        self._unlisted: set[str] = set()  # kinds whose changes we do not follow yet
 
     async def run(self) -> None:
         worker = self._server.spawn(self._work(), "garbage worker")
@@ -89,7 +90,9 @@ class Garbage:
         served = self._server.registry.storages()
         for resource in self._watches.keys() - served.keys():
             self._watches.pop(resource).cancel()
+            self._unlisted.discard(resource)
         for resource in served.keys() - self._watches.keys():
+            self._unlisted.add(resource)
             self._watches[resource] = self._server.spawn(self._watch(served[resource]), f"garbage of {resource}")
 
     async def _watch(self, served: Served) -> None:
@@ -98,13 +101,22 @@ class Garbage:
             page = await served.backend.list(query)
             for entry in page.entries:
                 self._observe(entry)
+            self._listed(query.resource)
             try:
                 async with aclosing(served.backend.watch(query, page.revision)) as batches:
                     async for batch in batches:
                         for change in batch.changes:
                             self._changed(change)
             except Gone:
-                continue
+                self._unlisted.add(query.resource)
+
+    def _listed(self, resource: str) -> None:
+        """An owner may have gone after its dependents were judged and before its kind was listed, and a list tells no
+        deletions: when all are listed, everyone is judged again."""
+        self._unlisted.discard(resource)
+        if not self._unlisted:
+            for key in list(self._owners):
+                self._put(key)
 
     def _changed(self, change: Change) -> None:
         if change.op is Op.PUT:
