@@ -430,6 +430,38 @@ async def test_who_loses_the_lease_stops_at_once_writes_nothing_more_and_goes_on
         await doer.seen.until(lambda seen: {"a", "b"} <= set(doer.names[count:]))
 
 
+async def test_a_reconcile_that_outlives_its_lease_keeps_its_object_to_itself(
+    client: ApiClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimtab.runtime.driver.CUT", 0.05)
+    free, at_work = asyncio.Event(), []
+
+    async def stubborn(doer: Doer, request: Request) -> None:
+        assert request.name not in at_work
+        at_work.append(request.name)
+        while request.name == "a" and not free.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await free.wait()
+        at_work.remove(request.name)
+
+    doer = Doer(namespace, stubborn)
+    replica = Replica(client, namespace, "one", doer)
+    async with running(replica.manager):
+        await client.create(widget("a", namespace))
+        await doer.seen.reach(1)
+        replica.cut_off = True
+        async with asyncio.timeout(PATIENCE):
+            await replica.election.lost.wait()
+            replica.cut_off = False
+            await replica.election.elected.wait()
+        await client.create(widget("b", namespace))
+        await doer.seen.until(lambda seen: "b" in doer.names)
+        assert at_work == ["a"]
+        assert doer.names.count("a") == 1
+        free.set()
+        await doer.seen.until(lambda seen: doer.names.count("a") == 2)
+
+
 async def test_the_next_leader_finishes_what_the_last_began(client: ApiClient, namespace: str) -> None:
     first, second = (Replica(client, namespace, identity, Maker(namespace)) for identity in ("first", "second"))
     async with running(first.manager):

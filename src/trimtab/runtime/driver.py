@@ -5,6 +5,8 @@ then `close`. A reconcile that is cancelled because we may not act any more is n
 
 Guarantees: whatever a reconcile does, the others go on. One that never ends although it was cancelled is left behind with
 its request, which nobody else gets as long as it lives.
+
+Caveats: who stands by keeps the request of every object that changed, also of those that are gone since.
 """
 
 from __future__ import annotations
