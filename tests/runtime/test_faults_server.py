@@ -346,7 +346,7 @@ async def test_a_manager_may_start_before_its_server_and_stop_after_it(world: Wo
     manager, keeper = Manager(client), Keeper()
     manager.add(keeper)
     async with running(manager):
-        await until(lambda: any(informer.problem for informer in manager.informers))
+        await until(lambda: [bool(informer.problem) for informer in manager.informers] == [True, True])
         with pytest.raises(RuntimeError, match="waits for Widget: "):
             manager.check_ready()
         world.proxy.heal()
