@@ -259,7 +259,7 @@ def test_metadata_reads_every_usual_field() -> None:
     }
     meta = convert(document, ObjectMeta)
     assert meta.owner_references == (OwnerReference(api_version="v1", kind="Pod", name="p", uid="u", controller=True),)
-    assert {k: v for k, v in document.items() if v is not None} == to_document(meta)
+    assert {k: v for k, v in document.items() if v is not None} == to_document(meta, document)
 
 
 json = st.recursive(

@@ -39,8 +39,17 @@ def to_document(obj: msgspec.Struct, raw: Mapping[str, Any] | None = None) -> Do
         names = {field.wire for field in known}
         document = {name: value for name, value in raw.items() if name not in names}
     for field in known:
-        document |= _written(obj, field, raw)
+        value = getattr(obj, field.name)
+        if value is not UNSET and value is not None and _is_meant(value, field, raw):
+            document[field.wire] = _laid(value, raw.get(field.wire, UNSET) if raw is not None else UNSET, field)
     return document
+
+
+def _is_meant(value: Any, field: Field, raw: Mapping[str, Any] | None) -> bool:
+    """A default that nobody wrote is not sent."""
+    if field.default is UNSET or value != field.default or field.marker(AlwaysEmit):
+        return True
+    return raw is not None and field.wire in raw
 
 
 def plain(value: Any) -> Any:
@@ -100,13 +109,10 @@ def _changed(old: msgspec.Struct, new: msgspec.Struct, raw: Mapping[str, Any] | 
 
 def _written(obj: msgspec.Struct, field: Field, raw: Mapping[str, Any] | None) -> Document:
     """What `to_document` writes for one field."""
-    before = raw.get(field.wire, UNSET) if raw is not None else UNSET
     value = getattr(obj, field.name)
-    if value is UNSET or value is None:
+    if value is UNSET or value is None or not _is_meant(value, field, raw):
         return {}
-    if before is UNSET and field.default is not UNSET and value == field.default and not field.marker(AlwaysEmit):
-        return {}
-    return {field.wire: _laid(value, before, field)}
+    return {field.wire: _laid(value, raw.get(field.wire, UNSET) if raw is not None else UNSET, field)}
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:

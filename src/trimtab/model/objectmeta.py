@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,14 +24,13 @@ class OwnerReference(_Meta, frozen=True, kw_only=True):
 
 
 class ManagedFieldsEntry(_Meta, frozen=True, kw_only=True):
-    """Which fields a manager owns."""
+    """Who wrote some of an object's fields, and when. Which ones is in the document: it is large and rarely asked for."""
 
     manager: str | UnsetType = UNSET
     operation: str | UnsetType = UNSET
     api_version: str | UnsetType = UNSET
     time: str | UnsetType = UNSET
     fields_type: str | UnsetType = UNSET
-    fields_v1: dict[str, Any] | UnsetType = msgspec.field(default=UNSET, name="fieldsV1")
     subresource: str | UnsetType = UNSET
 
 
