@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from trimtab.runtime.queue.nats_credentials import NatsCredentials, NatsCredentialsError
 from trimtab.runtime.queue import QueueUnavailable
 from trimtab.runtime.queue.nats import NatsQueue
+from trimtab.runtime.queue.nats_credentials import NatsCredentials, NatsCredentialsError
 from trimtab.testing.nats import NatsServer
 
 OPERATOR, ACCOUNT, USER = 14 << 3, 0, 20 << 3
