@@ -5,8 +5,9 @@
 It is set up as someone would who knows kopf and wants speed: uvloop (as `kopf run` has it), asynchronous handlers on a
 kept aiohttp session with orjson, no Events, no logs below warnings. kopf starts a worker for each object at once; a
 semaphore in the handlers holds them to the asked concurrency. (`queueing.worker_limit` would not do: a worker keeps its
-place for seconds after its work.) kopf notes what it has handled in an annotation, which is a write of its own;
-`--in-status` puts the note into the status, where it goes with what we write there.
+place for seconds after its work.) It follows the ConfigMaps as the others do. kopf notes what it has handled in an
+annotation, which is a write of its own; `--in-status` puts the note into the status, where it goes with what we write
+there.
 """
 
 from __future__ import annotations
@@ -98,10 +99,23 @@ def register(access: Access, session: aiohttp.ClientSession, ledger: Ledger, pla
             "data": {"sequence": spec["sequence"]},
         }
         kopf.append_owner_reference(document, owner=body)
+        await create(document)
+        finish(spec, patch, started)
+
+    async def create(document: dict[str, Any]) -> None:
         async with places, session.post("/api/v1/namespaces/bench/configmaps", json=document) as answer:
             await answer.read()
             answer.raise_for_status()
-        finish(spec, patch, started)
+
+    def owned(meta: kopf.Meta, **_: Any) -> bool:
+        return any(owner["kind"] == "Gadget" for owner in meta.get("ownerReferences", ()))
+
+    @kopf.on.event("v1", "configmaps", when=owned)
+    async def child(event: kopf.RawEvent, body: kopf.Body, **_: Any) -> None:
+        """The others follow what they own, so this one does: what someone deletes is made again."""
+        if event["type"] == "DELETED":
+            kept = {key: body["metadata"][key] for key in ("name", "ownerReferences")}
+            await create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "data": dict(body["data"])})
 
     @kopf.on.update(GROUP, VERSION, PLURAL, field="spec", when=enabled)
     async def changed(name: str, spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
