@@ -58,7 +58,7 @@ def normal(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def normal_cells(cells: list[Any]) -> list[Any]:
-    texts = (re.sub(r"^\d+[sdy]$|^\d{4}-.*Z$", "AGE", cell) if isinstance(cell, str) else cell for cell in cells)
+    texts = (re.sub(r"^(\d+[ydhms])+$|^\d{4}-.*Z$", "AGE", cell) if isinstance(cell, str) else cell for cell in cells)
     return [re.sub(r":3\d{4}/|^10\..*", "ALLOCATED", cell) if isinstance(cell, str) else cell for cell in texts]
 
 
