@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from trimtab.client.retry import LONGEST_PAUSE, Failure, Policy, failure_of, pause
 from trimtab.client.transport import Call
 
+
+class Luckless(random.Random):
+    """Always draws the longest."""
+
+    def random(self) -> float:
+        return 1.0
+
+
 READ, WRITE = Call(method="GET", path="/"), Call(method="POST", path="/")
 
 
 def waited(call: Call, failure: Failure, attempt: int = 1, wish: int | None = None) -> float | None:
-    return pause(Policy(), call, failure, attempt, wish, jitter=lambda: 1.0)
+    return pause(Policy(), call, failure, attempt, wish, chance=Luckless())
 
 
 @pytest.mark.parametrize(
@@ -33,7 +43,7 @@ def test_only_what_is_safe_is_sent_again(call: Call, failure: Failure, wish: int
 
 
 def test_pauses_grow_up_to_a_bound() -> None:
-    pauses = [pause(Policy(attempts=20), READ, Failure.LOST, n, jitter=lambda: 1.0) for n in range(1, 20)]
+    pauses = [pause(Policy(attempts=20), READ, Failure.LOST, n, chance=Luckless()) for n in range(1, 20)]
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[-1] == LONGEST_PAUSE
 

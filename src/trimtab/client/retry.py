@@ -1,4 +1,4 @@
-"""Whether a failed call may be sent again, and when. Pure, but for the jitter that is passed in.
+"""Whether a failed call may be sent again, and when. Pure, but for the chance that is passed in.
 
 A read may be repeated whatever happened to it. A write only when the server surely did nothing with it: it was never
 sent, or it was turned away unread (429). What became of any other write nobody knows; the caller must look.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Callable
 
 import msgspec
 
 from trimtab.client.transport import Call
+from trimtab.model import backoff
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
@@ -47,7 +47,7 @@ def pause(
     failure: Failure,
     attempt: int,
     wish: int | None = None,
-    jitter: Callable[[], float] = random.random,
+    chance: backoff.Chance = random,
 ) -> float | None:
     """Seconds to wait before the next attempt; None: give up. `attempt` counts from 1; `wish` is Retry-After."""
     if attempt >= policy.attempts:
@@ -57,6 +57,5 @@ def pause(
     if failure in (Failure.LOST, Failure.DOWN) and not call.safe:
         return None
     if wish is not None:
-        return wish + 0.1 * jitter() if wish <= LONGEST_WISH else None
-    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (attempt - 1))
-    return longest * (0.5 + 0.5 * jitter())
+        return wish + chance.uniform(0.0, 0.1) if wish <= LONGEST_WISH else None
+    return backoff.pause(attempt - 1, FIRST_PAUSE, LONGEST_PAUSE, chance)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from trimtab.model.backoff import pause
 from trimtab.model.clock import Clock
 
 T = TypeVar("T")
@@ -27,5 +28,5 @@ async def retried(
         try:
             return await act()
         except temporary:
-            await clock.sleep(min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * (0.5 + rng.random()))
+            await clock.sleep(pause(attempt, FIRST_PAUSE, LONGEST_PAUSE, rng))
     return await act()

@@ -1,4 +1,4 @@
-"""Whether a request may be sent again, and when. Pure, but for the jitter that is passed in.
+"""Whether a request may be sent again, and when. Pure, but for the chance that is passed in.
 
 What was surely not sent may be sent again. What may have arrived is repeated only when it is idempotent (RFC 9110
 §9.2.2), or the caller says that it is.
@@ -11,6 +11,7 @@ import random
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from trimtab.model.backoff import pause
 from trimtab.runtime.outbound.budget import Budget
 from trimtab.runtime.outbound.errors import OutboundError, TimedOut, Unreachable
 
@@ -44,8 +45,7 @@ def pause_before_retry(
         return None
     if wish is not None:
         return wish if wish <= budget.longest_wish else None
-    longest = min(budget.longest_pause, budget.first_pause * 2.0 ** (attempt - 1))
-    return longest * rng.uniform(0.5, 1.0)
+    return pause(attempt - 1, budget.first_pause, budget.longest_pause, rng)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
