@@ -31,6 +31,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Event, EventSeries, ObjectReference
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.runtime.deadline import within
 from trimtab.runtime.events.series import Correlator, Said, Series, cut, reference_to
 from trimtab.runtime.objects import typed
 
@@ -110,12 +111,12 @@ class Recorder:
     async def __aexit__(self, *_: object) -> None:
         """Write what is left, for a few seconds at most."""
         assert self._task is not None  # noqa: S101 - entered before
-        flushing = asyncio.create_task(self.flush())
-        patience = asyncio.create_task(self._clock.sleep(FAREWELL))
         try:
-            await asyncio.wait({flushing, patience}, return_when=asyncio.FIRST_COMPLETED)
+            await within(self._clock, FAREWELL, self.flush())
+        except TimeoutError:
+            log.warning("events are lost at the end", component=self.component, lost=len(self._new))
         finally:
-            await _ended(self._task, flushing, patience)
+            await _ended(self._task)
         self._task = None
 
     def _record(

@@ -23,7 +23,6 @@ deleted Namespace or CRD takes with it what is inside, whoever made it. Pruned o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from trimtab.client.protocol import Client, Listing, Named, Object, Precondition
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.deadline import within
 from trimtab.runtime.inventory.plan import (
     Document,
     Entry,
@@ -191,17 +191,10 @@ class Inventory:
             return set()
         kind = (live["spec"]["group"], live["spec"]["names"]["kind"])
         if not _is_established(live):
-            waiting = asyncio.create_task(self._established(live["metadata"]["name"]))
-            patience = asyncio.create_task(self._clock.sleep(PATIENCE))
             try:
-                await asyncio.wait({waiting, patience}, return_when=asyncio.FIRST_COMPLETED)
-                if not waiting.done():
-                    raise StatusError(504, "Timeout", f"the CRD was not established within {PATIENCE:g} s")
-                waiting.result()
-            finally:
-                waiting.cancel()
-                patience.cancel()
-                await asyncio.gather(waiting, patience, return_exceptions=True)
+                await within(self._clock, PATIENCE, self._established(live["metadata"]["name"]))
+            except TimeoutError:
+                raise StatusError(504, "Timeout", f"the CRD was not established within {PATIENCE:g} s") from None
         return {kind}
 
     async def _established(self, name: str) -> None:

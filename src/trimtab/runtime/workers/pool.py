@@ -33,6 +33,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from trimtab.model.clock import Clock, SystemClock
+from trimtab.runtime.deadline import within
 from trimtab.runtime.workers import child
 
 P = ParamSpec("P")
@@ -127,7 +128,7 @@ class Workers:
             keep = False
             try:
                 seconds = self._timeout if timeout is None else timeout
-                answer = await self._within(seconds, worker.ask(head, arguments, self._largest))
+                answer = await within(self._clock, seconds, worker.ask(head, arguments, self._largest))
                 if answer is None:
                     raise WorkerCrashed(name, await worker.process.wait())
                 keep = answer[1:2] == child.FRESH and not isolated
@@ -191,19 +192,6 @@ class Workers:
         task = asyncio.create_task(worker.gone())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
-
-    async def _within(self, seconds: float, asking: Any) -> bytes | None:
-        """What `asking` gives, or TimeoutError, by our clock."""
-        job: asyncio.Task[bytes | None] = asyncio.create_task(asking)
-        bell = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait((job, bell), return_when=asyncio.FIRST_COMPLETED)
-            if job.done():
-                return job.result()
-            raise TimeoutError
-        finally:
-            bell.cancel()
-            job.cancel()
 
 
 class _Worker:
