@@ -20,21 +20,29 @@ def context(config: Config, identity: Identity) -> ssl.SSLContext:
         made.check_hostname = False
         made.verify_mode = ssl.CERT_NONE
     if identity.certificate:
-        _load(made, identity, config.source)
+        try:
+            load_pair(made, identity.certificate, identity.key)
+        except ssl.SSLError as error:
+            raise ConfigError(
+                f"{config.source}: the client certificate or its key cannot be used: {error.reason}"
+            ) from None
     return made
 
 
-def _load(made: ssl.SSLContext, identity: Identity, source: str) -> None:
-    """The library reads certificates from files only: a private one, gone at once."""
-    descriptor, path = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(identity.certificate + b"\n" + identity.key)
-        made.load_cert_chain(path, password=_no_password)
-    except ssl.SSLError as error:
-        raise ConfigError(f"{source}: the client certificate or its key cannot be used: {error.reason}") from None
-    finally:
-        os.unlink(path)
+def load_pair(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Show this certificate from now on; SSLError when the pair, in PEM, cannot be used. The library reads files only: one
+    in memory where there is such, else a private one that is gone at once."""
+    pem = certificate + b"\n" + key
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        with os.fdopen(os.memfd_create("certificate", os.MFD_CLOEXEC), "wb") as file:
+            file.write(pem)
+            file.flush()
+            made.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=_no_password)
+        return
+    with tempfile.NamedTemporaryFile() as file:  # mode 0600
+        file.write(pem)
+        file.flush()
+        made.load_cert_chain(file.name, password=_no_password)
 
 
 def _no_password() -> bytes:

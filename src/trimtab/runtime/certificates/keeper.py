@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import ssl
-import tempfile
 from typing import Any
 
 import msgspec
 
 from trimtab.client.protocol import Client
+from trimtab.client.tls import load_pair
+from trimtab.client.transport import FAILURES
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
@@ -86,7 +86,7 @@ class Certificates:
         while True:
             try:
                 await self.refresh()
-            except (StatusError, OSError, TimeoutError) as error:
+            except FAILURES as error:
                 log.warning("webhook certificates were not refreshed", secret=self._secret, error=str(error))
             await self._clock.sleep(self._interval)
 
@@ -156,7 +156,7 @@ class Certificates:
             return True
         fresh = serving_context(self._client_ca)  # OpenSSL asks it, not the first one, whom to trust
         try:
-            load_pair(fresh, bundle.serving.certificate, bundle.serving.key)
+            load_pair(fresh, bundle.serving.certificate.encode(), bundle.serving.key.encode())
         except ssl.SSLError:
             log.error("the webhook certificate is damaged: all are made anew", secret=self._secret)
             return False
@@ -181,22 +181,6 @@ def serving_context(client_ca: str = "") -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cadata=client_ca)
     return context
-
-
-def load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Python's `ssl` reads keys from files only: from one in memory where there is such, else from a private one that is
-    gone at once."""
-    pem = (certificate + key).encode()
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("webhook-certificate", os.MFD_CLOEXEC), "wb") as file:
-            file.write(pem)
-            file.flush()
-            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
-        return
-    with tempfile.NamedTemporaryFile() as file:  # mode 0600
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(file.name)
 
 
 def _read(secret: Untyped) -> Bundle | None:

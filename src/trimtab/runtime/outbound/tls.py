@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-import tempfile
 
 import msgspec
 
+from trimtab.client.tls import load_pair
 from trimtab.model.redacted import Redacted
 
 
@@ -36,24 +35,8 @@ def context(tls: Tls, *, with_identity: bool = True) -> ssl.SSLContext:
         made.check_hostname = False
         made.verify_mode = ssl.CERT_NONE
     if with_identity and tls.certificate:
-        _load(made, tls)
+        try:
+            load_pair(made, tls.certificate, tls.key.reveal_bytes() if tls.key is not None else b"")
+        except ssl.SSLError as error:
+            raise TlsError(f"the client certificate or its key cannot be used: {error.reason}") from None
     return made
-
-
-def _load(made: ssl.SSLContext, tls: Tls) -> None:
-    """The library reads certificates from files only: a private one, gone at once."""
-    key = tls.key.reveal_bytes() if tls.key is not None else b""
-    descriptor, path = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(tls.certificate + b"\n" + key)
-        made.load_cert_chain(path, password=_no_password)
-    except ssl.SSLError as error:
-        raise TlsError(f"the client certificate or its key cannot be used: {error.reason}") from None
-    finally:
-        os.unlink(path)
-
-
-def _no_password() -> bytes:
-    """Without this the library would ask at the terminal."""
-    return b""
