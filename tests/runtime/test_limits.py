@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.runtime.limits import Backoff, TokenBucket
@@ -103,3 +103,28 @@ async def test_a_bucket_fills_with_time_up_to_its_burst() -> None:
 def test_a_bucket_that_never_gives_is_refused(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="rate > 0 and burst >= 1"):
         TokenBucket(rate, burst, FakeClock())
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=60), st.floats(0.5, 20), st.integers(1, 10))
+@settings(max_examples=60, deadline=None)
+async def test_a_bucket_never_gives_more_than_rate_and_burst(gaps: list[float], rate: float, burst: int) -> None:
+    clock = FakeClock()
+    bucket, given_at = TokenBucket(rate, burst, clock), []
+    for gap in gaps:
+        await clock.advance(gap)
+        given_at.append(clock.monotonic() + bucket.reserve())
+    for first, start in enumerate(given_at):
+        for last in range(first, len(given_at)):
+            count = last - first + 1
+            assert count <= burst + (given_at[last] - start) * rate + 1e-6
+
+
+def test_what_is_put_back_is_there_for_the_next_and_no_more_than_the_burst() -> None:
+    bucket = TokenBucket(rate=10, burst=2, clock=FakeClock())
+    bucket.put_back()
+    assert bucket.full
+
+    assert [bucket.reserve() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+    assert not bucket.full
+    bucket.put_back()
+    assert bucket.reserve() == pytest.approx(0.1)

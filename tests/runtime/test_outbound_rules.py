@@ -10,7 +10,7 @@ import yarl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.runtime.outbound.budget import MOST_SCOPES, Budget, Late, Scope, Scopes, TokenBucket
+from trimtab.runtime.outbound.budget import MOST_SCOPES, Budget, Late, Scope, Scopes
 from trimtab.runtime.outbound.errors import (
     BudgetSpent,
     NotAllowed,
@@ -213,19 +213,6 @@ def test_another_origin_gets_neither_credentials_nor_the_client_certificate(loca
 
 def test_a_hop_does_not_show_its_headers() -> None:
     assert "pw" not in repr(Hop("GET", yarl.URL("https://a/"), {"Authorization": "pw"}, False))
-
-
-@given(st.lists(st.floats(0, 3), min_size=1, max_size=60), st.floats(0.5, 20), st.integers(1, 10))
-@settings(max_examples=60)
-def test_a_bucket_never_gives_more_than_rate_and_burst(gaps: list[float], rate: float, burst: int) -> None:
-    bucket, now, given_at = TokenBucket(rate, burst, 0.0), 0.0, []
-    for gap in gaps:
-        now += gap
-        given_at.append(now + bucket.take(now))
-    for first, start in enumerate(given_at):
-        for last in range(first, len(given_at)):
-            count = last - first + 1
-            assert count <= burst + (given_at[last] - start) * rate + 1e-6
 
 
 @given(st.lists(st.booleans(), max_size=200))

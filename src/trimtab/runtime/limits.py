@@ -1,6 +1,6 @@
 """How long to wait before trying again: a back-off for each key, and a token bucket for all of them.
 
-Both only compute; the work queue does the waiting. The defaults of `Backoff` are those of controller-runtime: 5 ms, doubled
+Both only compute; who uses them does the waiting. The defaults of `Backoff` are those of controller-runtime: 5 ms, doubled
 with each failure, up to 1000 s. Chance is passed in, so a test can repeat it.
 """
 
@@ -63,8 +63,8 @@ class Backoff(Generic[K]):
 class TokenBucket:
     """At most `burst` at once and `rate` a second after that.
 
-    A reservation always succeeds and says how long to wait for it; those who come later queue behind it. The bucket is full
-    at first.
+    A reservation always succeeds and says how long to wait for it; those who come later queue behind it, until it is put
+    back. The bucket is full at first.
     """
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
@@ -78,7 +78,21 @@ class TokenBucket:
 
     def reserve(self) -> float:
         """Take one token; the seconds until it is there."""
-        now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate) - 1
-        self._filled = now
+        self._tokens = self._there() - 1
         return max(0.0, -self._tokens / self._rate)
+
+    def put_back(self) -> None:
+        """The token was not needed after all."""
+        self._tokens = min(self._burst, self._there() + 1)
+
+    @property
+    def full(self) -> bool:
+        """Whether a new bucket would be the same."""
+        return self._there() >= self._burst
+
+    def _there(self) -> float:
+        """The tokens by now."""
+        now = self._clock.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
+        self._filled = now
+        return self._tokens

@@ -18,6 +18,7 @@ from collections import OrderedDict
 import msgspec
 
 from trimtab.model.clock import Clock
+from trimtab.runtime.limits import TokenBucket
 
 MOST_SCOPES = 1024
 
@@ -40,39 +41,13 @@ class Late(Exception):  # noqa: N818 - it reads as what happened
     """The deadline is before the turn."""
 
 
-class TokenBucket:
-    """Tokens that come back with time. One may be taken ahead of time: then it must be waited for."""
-
-    def __init__(self, rate: float, burst: float, now: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._tokens, self._at = burst, now
-
-    def take(self, now: float) -> float:
-        """Seconds until the token that was taken is there."""
-        self._refill(now)
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._rate)
-
-    def put_back(self, now: float) -> None:
-        self._refill(now)
-        self._tokens = min(self._burst, self._tokens + 1)
-
-    def full(self, now: float) -> bool:
-        self._refill(now)
-        return self._tokens >= self._burst
-
-    def _refill(self, now: float) -> None:
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
-        self._at = now
-
-
 class Scope:
     """The state of one scope."""
 
     def __init__(self, budget: Budget, clock: Clock, rng: random.Random) -> None:
         self._budget, self._clock, self._random = budget, clock, rng
         self._slots = asyncio.Semaphore(budget.concurrent)
-        self._bucket = TokenBucket(budget.rate, budget.burst, clock.monotonic())
+        self._bucket = TokenBucket(budget.rate, budget.burst, clock)
         self._paused_until = -math.inf
         self._retries = budget.retry_reserve
         self.users = 0
@@ -96,14 +71,14 @@ class Scope:
 
     async def turn(self, deadline: float) -> None:
         """Wait for a token and for the end of a pause."""
-        wait = self._bucket.take(self._clock.monotonic())
+        wait = self._bucket.reserve()
         try:
             await self._wait("its scope is at its rate limit", wait, deadline)
             while (wait := self._paused_until - self._clock.monotonic()) > 0:
                 spread = wait * 0.1 * self._random.random()  # not all at the same moment
                 await self._wait("the server asked its scope to pause", wait, deadline, spread)
         except BaseException:
-            self._bucket.put_back(self._clock.monotonic())
+            self._bucket.put_back()
             raise
 
     async def _wait(self, why: str, seconds: float, deadline: float, spread: float = 0.0) -> None:
@@ -132,9 +107,8 @@ class Scope:
     @property
     def idle(self) -> bool:
         """Whether a new one would be the same."""
-        now = self._clock.monotonic()
         saved = self._retries >= self._budget.retry_reserve
-        return not self.users and saved and now >= self._paused_until and self._bucket.full(now)
+        return not self.users and saved and self._clock.monotonic() >= self._paused_until and self._bucket.full
 
 
 class Scopes:
