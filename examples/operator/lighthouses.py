@@ -127,5 +127,4 @@ SYSTEM = System(
     kinds=(Harbour, Lighthouse),
     reconciles=(Keeper,),
     admissions=(Admission(name="no-dark-lights", kinds=(Lighthouse,), function=no_dark_lights),),
-    source=__file__,
 )

@@ -148,5 +148,4 @@ SYSTEM = System(
     controllers=lambda context: [Surveyor(context)],
     rules=(Rule(kinds=(Secret,), verbs=("get", "list", "watch")),),
     needs_blobs=True,
-    source=__file__,
 )

@@ -50,8 +50,8 @@ class Notes(Controller[ConfigMap]):
 wanted_or_labelled = generation_changed | labels_changed
 
 
-async def pump(client: Client, clock: Clock, tank: ConfigMap) -> Result | None:
-    claims = Claim(client, clock)  # keep one for the life of the process
+async def pump(client: Client, claims: Claim, tank: ConfigMap) -> Result | None:
+    """`claims` lives as long as the process: it knows how long it has seen somebody else's claim unrenewed."""
     try:
         async with claims.held(Ref(ConfigMap, tank.name, tank.namespace), holder="pump-1", ttl=120.0) as fence:
             current = await client.get(ConfigMap, tank.name, tank.namespace)
@@ -67,7 +67,7 @@ async def hand_out(queue: Queue, images: Iterable[str]) -> None:
 
 
 async def work_off(queue: Queue, scan: Callable[[str], Awaitable[None]]) -> None:
-    async for message in queue.consume("images.scan", concurrency=2, deadline=60.0):
+    async for message in queue.consume("images.scan", deadline=60.0):
         await scan(message.payload.decode())
         await message.ack()
 

@@ -23,6 +23,7 @@ from trimtab.server.core import Server
 from trimtab.server.local import local_client
 from trimtab.storage.scratch import Scratch
 from trimtab.store.memory import MemoryStore
+from trimtab.testing.clock import FakeClock
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "operators.md").read_text()
@@ -90,13 +91,16 @@ async def test_notes_are_reconciled(client: ApiClient, tank: ConfigMap) -> None:
 
 
 async def test_one_pump_works_and_the_other_waits(client: ApiClient, tank: ConfigMap) -> None:
-    clock = SystemClock()
-    assert await snippets.pump(client, clock, tank) is None
+    clock = FakeClock()
+    claims, others = Claim(client, clock), Claim(client, clock)
+    assert await snippets.pump(client, claims, tank) is None
     assert (await client.get(ConfigMap, "tank", "harbour")).data == {"level": "0"}
-    async with Claim(client, clock).held(snippets.Ref(ConfigMap, "tank", "harbour"), holder="other", ttl=60.0):
-        waits = await snippets.pump(client, clock, tank)
+    await others.acquire(snippets.Ref(ConfigMap, "tank", "harbour"), holder="other", ttl=60.0)
+    waits = await snippets.pump(client, claims, tank)
     assert waits is not None
     assert waits.requeue_after == pytest.approx(60.0, abs=5.0)
+    await clock.advance(61.0)  # the other has died
+    assert await snippets.pump(client, claims, tank) is None
 
 
 async def test_work_is_handed_out_once() -> None:

@@ -287,3 +287,44 @@ async def test_deltas_follow_a_snapshot_in_order(client: ApiClient, namespace: s
         await follower.until(lambda: len(follower.names) == 20)
     revisions = [int(item.revision) for item in follower.told if isinstance(item, Delta)]
     assert revisions == sorted(revisions)
+
+
+async def test_long_lists_whose_watches_fail_are_not_read_without_a_pause() -> None:
+    """The time that a list takes is no proof of a good watch."""
+    slept: list[float] = []
+    end = (
+        b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5",'
+        b'"annotations":{"k8s.io/initial-events-end":"true"}}}}'
+    )
+
+    class Passing(SystemClock):
+        now_is = 0.0
+
+        def monotonic(self) -> float:
+            return self.now_is
+
+        async def sleep(self, seconds: float) -> None:
+            slept.append(seconds)
+            await asyncio.sleep(0)
+
+    clock = Passing()
+
+    class Slow:
+        async def call(self, call: Call) -> Reply:
+            raise AssertionError("it streams")
+
+        async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+            clock.now_is += 5.0
+            yield end
+            raise expired("too old resource version")
+
+        async def close(self) -> None: ...
+
+    reflector = Reflector(
+        ApiClient(Slow()), ConfigMap, Query(), clock=clock, chance=random.Random(1), failed=lambda error, pause: None
+    )
+    async with aclosing(reflector.told()) as told:
+        async for _ in told:
+            if len(slept) == 8:
+                break
+    assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(slept))

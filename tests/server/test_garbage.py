@@ -1,6 +1,7 @@
 """Owners and what becomes of their dependents."""
 
 from tests.server.api import Api, config_map
+from tests.server.test_definitions import BOATS, DEFINITIONS, boat, definition
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -83,3 +84,14 @@ async def test_a_circle_ends_in_the_foreground(api: Api) -> None:
     await api.delete(f"{MAPS}/first", {"propagationPolicy": "Foreground"})
     await api.gone(f"{MAPS}/first")
     await api.gone(f"{MAPS}/second")
+
+
+async def test_dependents_of_custom_objects_go_when_their_definition_does(api: Api) -> None:
+    await api.post(DEFINITIONS, definition())
+    await api.until(BOATS, lambda answer: answer.code == 200)
+    for number in range(5):
+        owner = (await api.post(BOATS, boat(f"boat{number}"))).doc
+        await api.post(MAPS, config_map(f"child{number}", (owner,)))
+    await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+    for number in range(5):
+        await api.gone(f"{MAPS}/child{number}")

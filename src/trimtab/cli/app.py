@@ -33,6 +33,11 @@ BlobsUrl = Annotated[
     str, typer.Option(help="Where blobs are: a folder, postgresql://… or https://….", show_default=False)
 ]
 NatsUrl = Annotated[str, typer.Option(help="Spread work by this NATS server.", show_default=False)]
+BlobsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="The token for blobs over HTTPS.")]
+BlobsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for blobs over HTTPS.")]
+NatsCredentials = Annotated[Path | None, typer.Option(metavar="FILE", help="A .creds file for NATS.")]
+NatsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="A token for NATS.")]
+NatsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for NATS.")]
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.", envvar="TRIMTAB_DATA_DIR")]
 Kubeconfig = Annotated[
     Path | None,
@@ -101,12 +106,12 @@ def controllers(
     context: Context = "",
     data_dir: DataDir = Path(".trimtab"),
     blobs: BlobsUrl = "",
-    blobs_token_file: Annotated[Path | None, typer.Option(help="The token for blobs over HTTPS.")] = None,
-    blobs_ca_file: Annotated[Path | None, typer.Option(help="Trust this authority (PEM) for blobs over HTTPS.")] = None,
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
     nats: NatsUrl = "",
-    nats_credentials_file: Annotated[Path | None, typer.Option(help="A .creds file for NATS.")] = None,
-    nats_token_file: Annotated[Path | None, typer.Option(help="A token for NATS.")] = None,
-    nats_ca_file: Annotated[Path | None, typer.Option(help="Trust this authority (PEM) for NATS.")] = None,
+    nats_credentials_file: NatsCredentials = None,
+    nats_token_file: NatsToken = None,
+    nats_ca_file: NatsCa = None,
     leader_election: Annotated[bool, typer.Option(help="Act only while holding the system's lease.")] = True,
     impersonate: Annotated[bool, typer.Option(help="Act as each system's own account.")] = True,
     health_host: Annotated[str, typer.Option(help="The address of health and metrics.")] = "127.0.0.1",
@@ -155,7 +160,12 @@ def run(
     crds: Annotated[bool, typer.Option(help="Define the kinds of the file on the server first.")] = True,
     data_dir: DataDir = Path(".trimtab"),
     blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
     nats: NatsUrl = "",
+    nats_credentials_file: NatsCredentials = None,
+    nats_token_file: NatsToken = None,
+    nats_ca_file: NatsCa = None,
     health_port: Annotated[
         int | None, typer.Option(help="Of health and metrics; 0 picks one. None unless given.")
     ] = None,
@@ -175,7 +185,12 @@ def run(
         context=context,
         data_dir=data_dir,
         blobs=blobs or str(data_dir / "blobs"),
+        blobs_token_file=blobs_token_file,
+        blobs_ca_file=blobs_ca_file,
         nats=nats,
+        nats_credentials_file=nats_credentials_file,
+        nats_token_file=nats_token_file,
+        nats_ca_file=nats_ca_file,
         elect=False,
         impersonate=False,
         define=crds,
@@ -192,10 +207,15 @@ def install(
     replicas: Annotated[int, typer.Option(help="Of each system; one leads, the others stand by.")] = 2,
     blobs: BlobsUrl = "",
     nats: NatsUrl = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPTION", help="Another option of `trimtab controllers`, as --option=--name=value."),
+    ] = None,
 ) -> None:
     """Print all that a cluster needs: kinds, accounts and rights, controllers, webhooks.
 
-    The path of an operator's file is the one inside the image.
+    The path of an operator's file is the one inside the image. No secret is printed: the controllers take variables from
+    the Secret SYSTEM-env and files from the Secret SYSTEM-files, at /etc/trimtab.
 
     Example:  trimtab install --operator my_operator.py --image registry.example.com/ops:1 | kubectl apply --server-side -f -
     """
@@ -203,7 +223,15 @@ def install(
 
     chosen = {"image": image} if image else {}
     operators = tuple(Path(path) for path in operator or ())
-    options = command.Options(systems=systems, operators=operators, replicas=replicas, blobs=blobs, nats=nats, **chosen)
+    options = command.Options(
+        systems=systems,
+        operators=operators,
+        replicas=replicas,
+        blobs=blobs,
+        nats=nats,
+        more=tuple(option or ()),
+        **chosen,
+    )
     raise typer.Exit(command.install(options))
 
 

@@ -43,8 +43,8 @@ from trimtab.storage.connect import blobs as connect_blobs
 from trimtab.storage.scratch import Scratch
 
 SCRATCH = 20 * 1024**3  # bytes
-COLLECT_EVERY = 3600.0  # seconds
-COLLECT_AFTER = 86400.0
+TIDY_EVERY = 3600.0  # seconds
+UNNAMED_FOR = 86400.0  # before a blob goes
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +137,7 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: _Means,
     clock = SystemClock()
     election = None
     if options.elect:
+        metrics.leader(lease_of(system), False)
         election = Election(
             client,
             clock,
@@ -181,8 +182,6 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         if blobs is not None:
             stack.push_async_callback(blobs.close)
             await blobs.ready()
-            collecting = asyncio.create_task(_collect(blobs, clock), name="collection of blobs")
-            stack.callback(collecting.cancel)
         queue = connect_queue(
             options.nats or None,
             clock=clock,
@@ -195,23 +194,27 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         stack.push_async_callback(queue.close)
         await queue.ready()
         workers = await stack.enter_async_context(Workers())
-        yield _Means(blobs, Scratch(options.data_dir / "scratch", SCRATCH), queue, workers)
+        scratch = Scratch(options.data_dir / "scratch", SCRATCH)
+        tidying = asyncio.create_task(_tidy(blobs, scratch, clock), name="tidying")
+        stack.callback(tidying.cancel)
+        yield _Means(blobs, scratch, queue, workers)
 
 
 def _files(**given: Path | None) -> dict[str, Any]:
     return {name: path for name, path in given.items() if path is not None}
 
 
-async def _collect(blobs: Blobs, clock: Clock) -> None:
-    """Remove what nobody names any more. Several processes may do so at a time."""
+async def _tidy(blobs: Blobs | None, scratch: Scratch, clock: Clock) -> None:
+    """Remove what nobody names any more, and of the scratch what is over its bound. Several processes may do so."""
     while True:
-        await clock.sleep(COLLECT_EVERY)
+        await clock.sleep(TIDY_EVERY)
         try:
-            collected = await blobs.collect(grace=COLLECT_AFTER)
-        except BlobError as error:
-            log.warning("blobs were not collected", error=str(error))
-        else:
-            log.info("blobs were collected", count=collected.count, bytes=collected.bytes)
+            await scratch.trim()
+            if blobs is not None:
+                collected = await blobs.collect(grace=UNNAMED_FOR)
+                log.info("blobs were collected", count=collected.count, bytes=collected.bytes)
+        except Exception:  # whatever it was, the next time is near
+            log.exception("nothing was tidied")
 
 
 async def _stop_with_input(stop: asyncio.Event) -> asyncio.Task[None]:

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from trimtab import __version__
-from trimtab.cli.codes import NOT_FOUND, OK, complain
+from trimtab.cli.codes import NOT_FOUND, OK, USAGE, complain
 from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.model.scheme import Scheme
 from trimtab.model.yaml import dump
@@ -25,6 +26,10 @@ from trimtab.runtime.system import NAMESPACE, System
 Document = dict[str, Any]
 
 HEALTH, WEBHOOKS = 8081, 9443
+SECRETS = (
+    "The Secret <system>-env gives variables to the controllers (PGPASSWORD), the Secret <system>-files is mounted at "
+    "/etc/trimtab (--option=--nats-credentials-file=/etc/trimtab/nats.creds)"
+)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +39,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 2
     blobs: str = ""
     nats: str = ""
+    more: tuple[str, ...] = ()
+    """Further options of `trimtab controllers`, as --name=value."""
 
 
 def install(options: Options) -> int:
+    for option, url in (("--blobs", options.blobs), ("--nats", options.nats)):
+        if "@" in url and ":" in urlsplit(url.partition(",")[0]).netloc.rpartition("@")[0]:
+            complain(f"{option} holds a password, and a manifest is no place for one: leave it out. {SECRETS}")
+            return USAGE
     try:
         systems = load(options.systems, options.operators)
     except NoSystem as error:
@@ -99,6 +110,7 @@ def _deployment(system: System, options: Options) -> Document:
         arguments += ["--webhook-host", "0.0.0.0", "--webhook-port", str(WEBHOOKS)]  # noqa: S104
     for flag, value in (("--blobs", options.blobs), ("--nats", options.nats)):
         arguments += [flag, value] if value else []
+    arguments += options.more
     ports = [{"name": "health", "containerPort": HEALTH}]
     ports += [{"name": "webhooks", "containerPort": WEBHOOKS}] if system.admissions else []
     container = {
@@ -115,11 +127,16 @@ def _deployment(system: System, options: Options) -> Document:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [{"name": "scratch", "mountPath": "/var/lib/trimtab"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+        "envFrom": [{"secretRef": {"name": f"{system.name}-env", "optional": True}}],
+        "volumeMounts": [
+            {"name": "scratch", "mountPath": "/var/lib/trimtab"},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
+            {"name": "files", "mountPath": "/etc/trimtab", "readOnly": True},
+        ],
     }
     pod = {
         "serviceAccountName": system.name,
-        "terminationGracePeriodSeconds": 45,
+        "terminationGracePeriodSeconds": 60,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": 65532,
@@ -135,7 +152,11 @@ def _deployment(system: System, options: Options) -> Document:
             }
         ],
         "containers": [container],
-        "volumes": [{"name": "scratch", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+        "volumes": [
+            {"name": "scratch", "emptyDir": {"sizeLimit": "24Gi"}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "2Gi"}},
+            {"name": "files", "secret": {"secretName": f"{system.name}-files", "optional": True}},
+        ],
     }
     return {
         "apiVersion": "apps/v1",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 import random
 from collections.abc import Sequence
 
@@ -16,18 +15,11 @@ from trimtab.model.logs import log
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STEADY = 60.0  # seconds; a child that lived as long was a good one
-GRACE = 35.0
-
-
-class Life(enum.Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    WAITING = "waiting"  # between two attempts
-    STOPPED = "stopped"
+GRACE = 45.0
 
 
 class Supervisor:
-    """One child. `pid` is its process id while it runs."""
+    """One child."""
 
     def __init__(self, command: Sequence[str], *, name: str, clock: Clock, chance: random.Random) -> None:
         self._command = command
@@ -35,37 +27,35 @@ class Supervisor:
         self._clock = clock
         self._chance = chance
         self._child: asyncio.subprocess.Process | None = None
-        self.life = Life.STOPPED
-        self.restarts = 0
-
-    @property
-    def pid(self) -> int | None:
-        return self._child.pid if self._child is not None and self._child.returncode is None else None
 
     async def run(self) -> None:
         """Until cancelled; the child has ended when this returns."""
         failures = 0
         try:
             while True:
-                self.life = Life.STARTING
                 began = self._clock.monotonic()
-                self._child = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    stdin=asyncio.subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C is ours alone: we end it in order
-                )
-                self.life = Life.RUNNING
-                code = await self._child.wait()
+                ended = await self._lived()
                 failures = 0 if self._clock.monotonic() - began >= STEADY else failures
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**failures) * self._chance.uniform(0.8, 1.0)
-                log.error(f"the {self._name} ended", code=code, again_in=round(pause, 1))
-                self.life = Life.WAITING
+                longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
+                pause = longest * self._chance.uniform(0.8, 1.0)
+                log.error(f"the {self._name} ended", why=ended, again_in=round(pause, 1))
                 await self._clock.sleep(pause)
                 failures += 1
-                self.restarts += 1
         finally:
             await self._end()
-            self.life = Life.STOPPED
+
+    async def _lived(self) -> str:
+        """One life of the child; how it ended. A machine without memory or room for processes may have some later."""
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is ours alone: we end it in order
+            )
+        except OSError as error:
+            return f"it could not be started: {error.strerror}"
+        code = await self._child.wait()
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     async def _end(self) -> None:
         child = self._child

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from trimtab.model import kubernetes
 from trimtab.model.resource import Definition, Resource
 from trimtab.model.scheme import Scheme
@@ -37,8 +39,14 @@ def installed() -> tuple[str, ...]:
 def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
     """The systems of a comma-separated list, "all" or "none", and those in files."""
     names = {"all": installed(), "none": ()}.get(chosen) if chosen in ("all", "none") else _split(chosen)
-    systems = [_installed(name, required=chosen != "all") for name in names or ()]
-    return (*(s for s in systems if s is not None), *(operator(path) for path in operators))
+    found = [_installed(name, required=chosen != "all") for name in names or ()]
+    systems = (*(system for system in found if system is not None), *(operator(path) for path in operators))
+    for system in systems:
+        if sum(other.name == system.name for other in systems) > 1:
+            raise NoSystem(
+                f'two systems are called "{system.name}", and would be one account with one lease: rename one'
+            )
+    return systems
 
 
 def _split(chosen: str) -> tuple[str, ...]:
@@ -72,7 +80,7 @@ def operator(path: Path) -> System:
     if given is not None:
         if not isinstance(given, System):
             raise NoSystem(f"{path}: SYSTEM is no trimtab.runtime.System")
-        return given
+        return msgspec.structs.replace(given, source=str(path))
     own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
     controllers = tuple(cls for cls in own if issubclass(cls, Controller) and "reconcile" in vars(cls))
     if not controllers:
@@ -80,7 +88,7 @@ def operator(path: Path) -> System:
     for cls in controllers:
         if not hasattr(cls, "kind"):
             raise NoSystem(f"{path}: {cls.__name__} names no kind; write Controller[YourKind]")
-    name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:50] or "operator"
+    name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower())[:50].strip("-") or "operator"
     kinds = tuple(cls for cls in own if issubclass(cls, Resource) and is_kind(cls))
     return System(name=name, kinds=kinds, reconciles=controllers, source=str(path))
 
@@ -101,7 +109,8 @@ def is_kind(cls: type[Resource]) -> bool:
 def _imported(path: Path) -> ModuleType:
     if not path.is_file():
         raise NoSystem(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.stem), path)
+    name = "trimtab_operator_" + re.sub(r"\W", "_", path.stem)  # a file may be called as a module is: secrets.py
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise NoSystem(f"{path}: it is no Python file")
     module = importlib.util.module_from_spec(spec)

@@ -92,16 +92,19 @@ async def _serve(settings: Settings, beside: Beside) -> int:
         loop.add_signal_handler(number, stop.set)
     async with serve(settings, admission=beside.admissions, scheme=beside.scheme) as running:
         print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
-        supervised = asyncio.create_task(_supervise(beside)) if beside.command else None
-        await stop.wait()
+        supervised = asyncio.create_task(_supervise(beside) if beside.command else asyncio.Event().wait())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({supervised, stopped}, return_when=asyncio.FIRST_COMPLETED)
         print("stopping", file=sys.stderr, flush=True)
-        if supervised is not None:
-            supervised.cancel()
-            await asyncio.gather(supervised, return_exceptions=True)
+        for task in (supervised, stopped):
+            task.cancel()
+        await asyncio.wait({supervised, stopped})
+        if not supervised.cancelled():
+            supervised.result()  # a mistake of ours: better seen than a server without controllers
     return 0
 
 
-async def _supervise(beside: Beside) -> None:
+async def _supervise(beside: Beside) -> bool:
     from trimtab.cli.supervisor import Supervisor
 
     supervisor = Supervisor(
@@ -111,3 +114,4 @@ async def _supervise(beside: Beside) -> None:
         chance=random.Random(),  # noqa: S311 - jitter
     )
     await supervisor.run()
+    return True

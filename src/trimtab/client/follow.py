@@ -60,6 +60,7 @@ def follow(
     patience: int = ...,
     clock: Clock | None = ...,
     failed: Callable[[Exception, float], None] | None = ...,
+    bookmarks: bool = ...,
 ) -> AsyncGenerator[Listing[R] | Event[R], None]: ...
 @overload
 def follow(
@@ -70,6 +71,7 @@ def follow(
     patience: int = ...,
     clock: Clock | None = ...,
     failed: Callable[[Exception, float], None] | None = ...,
+    bookmarks: bool = ...,
 ) -> AsyncGenerator[Listing[Any] | Event[Any], None]: ...
 
 
@@ -81,8 +83,10 @@ async def follow(
     patience: int = 5,
     clock: Clock | None = None,
     failed: Callable[[Exception, float], None] | None = None,
+    bookmarks: bool = False,
 ) -> AsyncGenerator[Listing[Any] | Event[Any], None]:
-    """Yields a Listing, then Events; a new Listing whenever the past was lost. Bookmarks are kept to itself."""
+    """Yields a Listing, then Events; a new Listing whenever the past was lost. Bookmarks are told only
+    when they are asked for: they say that all is well, about once a minute."""
     clock = clock or SystemClock()
     phase, revision = Phase.LISTING, ""
     failures = refusals = 0
@@ -99,7 +103,7 @@ async def follow(
                 try:
                     async for event in events:
                         revision, failures, refusals = event.revision, 0, 0
-                        if event.type is not EventType.BOOKMARK:
+                        if bookmarks or event.type is not EventType.BOOKMARK:
                             yield event
                 finally:
                     await events.aclose()

@@ -175,6 +175,8 @@ class HttpTransport:
         server = self.config.server
         if isinstance(raised, ssl.SSLCertVerificationError):
             raise ConfigError(f"{server}: its certificate is not trusted: {raised.verify_message}") from None
+        if isinstance(raised, ssl.SSLError):
+            return Failure.NOT_SENT, Unreachable(f"{server}: no TLS came about: {raised.reason or raised}")
         if isinstance(raised, NotConnected):
             return Failure.NOT_SENT, Silent(f"{server} {raised}")
         if isinstance(raised, TimeoutError):

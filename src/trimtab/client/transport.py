@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
+from trimtab.client.config import ConfigError
 from trimtab.model.errors import StatusError
 
 
@@ -17,6 +18,10 @@ class Unreachable(ConnectionError):  # noqa: N818 - it reads as what happened
 
 class Silent(TimeoutError):  # noqa: N818
     """No answer in time."""
+
+
+FAILURES = (StatusError, OSError, TimeoutError, ConfigError)
+"""How a call may fail for a while: whoever runs for long waits these out and tries again."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

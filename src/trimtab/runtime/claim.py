@@ -28,6 +28,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from trimtab.client.protocol import Client, Object, Ref
+from trimtab.client.transport import FAILURES
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
@@ -42,8 +43,6 @@ ATTEMPTS = 5
 
 REMEMBERED = 10_000
 """Claims of others that are timed at once; of the ones beyond, the oldest are timed anew."""
-
-FAILURES = (StatusError, OSError, TimeoutError)
 
 
 class Held(Exception):  # noqa: N818 - it reads as what happened

@@ -31,6 +31,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
+from trimtab.client import transport
 from trimtab.client.protocol import Client
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
@@ -43,7 +44,7 @@ from trimtab.runtime.lease import is_free, released, taken, typed
 JITTER = 0.5
 """Candidates try again after `retry` and up to this much of it more, so that they do not march in step."""
 
-FAILURES = (StatusError, OSError, TimeoutError, msgspec.ValidationError)
+FAILURES = (*transport.FAILURES, msgspec.ValidationError)
 """How an attempt may fail and be tried again."""
 
 

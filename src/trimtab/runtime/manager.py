@@ -72,7 +72,11 @@ class Manager:
         controller.bind(name, self.cached, self.clock, self.events)
         driver = Driver(controller, self.informers, clock=self.clock, chance=self._chance, metrics=self.metrics)
         if self._running:
-            driver.open()
+            try:
+                driver.open()
+            except BaseException:
+                self._end_later(driver)  # what it already follows
+                raise
         self._drivers[controller] = driver
         self._set_to_work(driver)
 
@@ -80,10 +84,13 @@ class Manager:
         """End a controller: what it began is cut off, and kinds that only it followed are followed no more. That goes on
         when the caller is cancelled meanwhile."""
         driver = self._drivers.pop(controller)
+        await asyncio.shield(self._end_later(driver))
+
+    def _end_later(self, driver: Driver) -> asyncio.Task[None]:
         ending = asyncio.create_task(_end(driver, self._working.pop(driver, None)))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
-        await asyncio.shield(ending)
+        return ending
 
     @property
     def synced(self) -> bool:

@@ -112,6 +112,8 @@ class Reflector:
                     async for told in stream:
                         failures = 0 if isinstance(told, Delta) else failures  # a list alone proves nothing
                         yield told
+                        if isinstance(told, Snapshot):
+                            began = self._clock.monotonic()  # the watch begins where the list ends
             except StatusError as error:
                 outcome, problem = _judged(self.state, error), error
             except (OSError, TimeoutError, ConfigError) as error:

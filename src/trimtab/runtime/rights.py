@@ -17,7 +17,7 @@ from trimtab.runtime.system import NAMESPACE, Rule, System
 Document = dict[str, Any]
 
 READ = ("get", "list", "watch")
-KEEP = (*READ, "create", "patch", "update", "delete")
+KEEP = (*READ, "create", "patch", "delete")
 
 
 def account(system: System) -> str:
@@ -69,7 +69,7 @@ def everywhere(system: System, scheme: Scheme) -> list[Document]:
             grant(kind, KEEP)
         for watch in cls.watches:
             grant(watch.kind, READ)
-    rights[("events.k8s.io", "events")] = dict.fromkeys(("create", "patch"))
+    rights.setdefault(("events.k8s.io", "events"), {}).update(dict.fromkeys(("get", "create", "patch")))
     return [
         *_merged(rights),
         *_webhooks(system),

@@ -184,9 +184,11 @@ class Credentials:
 
         query = Query(namespace=place[0], fields=f"metadata.name={place[1]}")
         try:
-            async for seen in follow(self._client, Secret, query, clock=self._clock, failed=failed):
+            async for seen in follow(self._client, Secret, query, clock=self._clock, failed=failed, bookmarks=True):
                 if isinstance(seen, Listing):
                     followed.see(seen.items[0] if seen.items else None)
+                elif seen.type is EventType.BOOKMARK:
+                    followed.current = True  # the watch is up again, and nothing happened meanwhile
                 else:
                     followed.see(None if seen.type is EventType.DELETED else seen.object)
         except Exception as error:  # whoever waits for a change gets it

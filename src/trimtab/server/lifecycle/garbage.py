@@ -70,6 +70,7 @@ class Garbage:
         self._owners: dict[Key, frozenset[str]] = {}  # of each object that has owners: their uids
         self._dependents: dict[str, set[Key]] = {}  # of each owner's uid
         self._ending: dict[str, Key] = {}  # uid → an owner that waits for its dependents
+        self._absent: set[str] = set()  # uids of owners that we saw go, while someone names them
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._queued: set[Key] = set()
         self._watches: dict[str, asyncio.Task[None]] = {}
@@ -125,6 +126,8 @@ class Garbage:
         key, uid = change.entry.key, _decoder.decode(change.entry.value).metadata.uid
         self._forget(key)
         self._ending.pop(uid, None)
+        if uid in self._dependents:
+            self._absent.add(uid)  # its kind may go, too, before the dependents are judged
         for dependent in self._dependents.get(uid, ()):
             self._put(dependent)
 
@@ -155,6 +158,7 @@ class Garbage:
                 dependents.discard(key)
                 if not dependents:
                     del self._dependents[uid]
+                    self._absent.discard(uid)
             if uid in self._ending:
                 self._put(self._ending[uid])
 
@@ -225,6 +229,8 @@ class Garbage:
         return next((uid for uid, owner in self._ending.items() if owner == key), "")
 
     async def _state(self, reference: dict[str, Any], namespace: str) -> Owner:
+        if reference["uid"] in self._absent:
+            return Owner.ABSENT
         group = reference["apiVersion"].rpartition("/")[0]
         owner = self._server.registry.of_group_kind(group, reference["kind"])
         if owner is None:

@@ -1,0 +1,53 @@
+"""Operators in files, as the commands load them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from trimtab.cli.systems import NoSystem, load, operator
+
+TEXT = """
+from trimtab.model.kubernetes import ConfigMap
+from trimtab.runtime import Controller, System
+
+class Quiet(Controller[ConfigMap]):
+    async def reconcile(self, request): ...
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+def test_a_file_may_be_called_as_a_module_of_the_standard_library(written: Path) -> None:
+    (written / "secrets.py").write_text(TEXT)
+    assert operator(written / "secrets.py").name == "secrets"
+    assert importlib.import_module("secrets").token_hex(4)
+
+
+def test_two_of_one_name_are_refused(written: Path) -> None:
+    for folder in ("a", "b"):
+        (written / folder).mkdir()
+        (written / folder / "quiet.py").write_text(TEXT)
+    with pytest.raises(NoSystem, match='two systems are called "quiet"'):
+        load("none", [written / "a" / "quiet.py", written / "b" / "quiet.py"])
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("My Operator.py", "my-operator"), ("x" * 49 + "_y.py", "x" * 49), ("_.py", "operator")]
+)
+def test_a_file_names_its_system(written: Path, file: str, name: str) -> None:
+    (written / file).write_text(TEXT)
+    assert operator(written / file).name == name
+
+
+def test_a_system_of_a_file_knows_where_it_is_from(written: Path) -> None:
+    path = written / "own.py"
+    path.write_text(TEXT + "SYSTEM = System(name='other', reconciles=(Quiet,))")
+    assert (operator(path).name, operator(path).source) == ("other", str(path))
