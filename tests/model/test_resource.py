@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta, UnsetType
 
-from trimtab.model.document import convert, merge_diff, patch_between, to_document
+from trimtab.model.document import convert, equal, merge_diff, patch_between, to_document
 from trimtab.model.duration import Duration
 from trimtab.model.fields import fields_of
 from trimtab.model.kind import Column
@@ -288,3 +288,22 @@ def merged(target: Any, patch: Any) -> Any:
 def test_a_merge_patch_leads_from_the_old_document_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
     assert merged(old, merge_diff(old, new)) == new
     assert merge_diff(new, new) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": [1, "x", None]}, {"a": [1, "x", None]}, True),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        (True, 1, False),
+        ([0], [False], False),
+        (1, 1.0, False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ([1], [1, 1], False),
+        ({}, [], False),
+        (None, False, False),
+    ],
+)
+def test_documents_are_equal_as_json_has_it(one: Any, other: Any, same: bool) -> None:
+    assert equal(one, other) is same
+    assert equal(other, one) is same

@@ -130,6 +130,17 @@ def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
     return patch
 
 
+def equal(one: Any, other: Any) -> bool:
+    """Equal in JSON's eyes: true is not 1, and 1.0 is written in another way than 1."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
+
+
 _OURS = ("annotations", "finalizers", "labels", "ownerReferences")
 """The metadata that a writer may change."""
 

@@ -24,7 +24,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from trimtab.client.protocol import Client, Object
-from trimtab.model.document import to_document
+from trimtab.model.document import equal, to_document
 from trimtab.model.errors import StatusError
 from trimtab.model.quantity import Quantity
 from trimtab.model.resource import Resource
@@ -123,7 +123,7 @@ class _Walk(msgspec.Struct, frozen=True):
             return False  # others own parts of it, so it is not atomic
         if self.native and name in _DEFAULTED and isinstance(meant, dict):
             meant = {**_DEFAULTED[name], **meant}
-        return _equal(meant, held) or (self.native and above in _QUANTITIES and _equal_quantity(meant, held))
+        return equal(meant, held) or (self.native and above in _QUANTITIES and _equal_quantity(meant, held))
 
     def _same_map(self, meant: Any, held: Any, ours: Document, others: list[Document], name: str) -> bool:
         if {f"f:{key}" for key in meant} != set(_below(ours)):
@@ -158,7 +158,7 @@ class _Walk(msgspec.Struct, frozen=True):
             if place <= position:
                 return False
             position = place
-            if atomic and _equal(item, held[place]):
+            if atomic and equal(item, held[place]):
                 continue
             if not self.same(item, held[place], ours[key], [other[key] for other in others if key in other]):
                 return False
@@ -217,17 +217,6 @@ def _decoded(text: str) -> Any:
         return msgspec.json.decode(text.encode())
     except msgspec.DecodeError:
         return None  # no item is
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Equal in JSON's eyes: True is not 1, and 1.0 is written in another way than 1."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(_equal(*pair) for pair in zip(one, other, strict=True))
-    return bool(one == other)
 
 
 def _equal_quantity(one: Any, other: Any) -> bool:

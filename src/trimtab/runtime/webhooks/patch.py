@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trimtab.model.document import equal
+
 Document = Mapping[str, Any]
 
 
@@ -27,19 +29,8 @@ def _operations(path: str, old: Document, new: Document) -> Iterator[dict[str, A
             yield {"op": "add", "path": at, "value": value}
         elif isinstance(value, dict) and isinstance(old[name], dict):
             yield from _operations(at, old[name], value)
-        elif not _same(old[name], value):
+        elif not equal(old[name], value):
             yield {"op": "replace", "path": at, "value": value}
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON has it: true is not 1, and 1 is not 1.0."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
 
 
 def _escaped(name: str) -> str:

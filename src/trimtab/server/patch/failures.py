@@ -40,14 +40,3 @@ def printed(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equality of JSON values by type and value: unlike in Python, true is not 1 and 1 is not 1.0."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)

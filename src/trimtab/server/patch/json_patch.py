@@ -14,9 +14,10 @@ from typing import Any
 
 import orjson
 
+from trimtab.model.document import equal
 from trimtab.model.errors import bad_request, too_large
 from trimtab.server.patch.detached import detached
-from trimtab.server.patch.failures import bounded, rejected, same
+from trimtab.server.patch.failures import bounded, rejected
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024  # what all `copy` operations of one patch may add
@@ -118,7 +119,7 @@ def _copy(document: Any, operation: dict[str, Any]) -> tuple[Any, int]:
 def _test(document: Any, operation: dict[str, Any]) -> tuple[Any, int]:
     path = operation["path"]
     found = document if path == "" else _found(document, path)
-    if not same(found, operation.get("value")):
+    if not equal(found, operation.get("value")):
         raise _InapplicableError
     return document, 0
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from trimtab.model.document import equal
 from trimtab.model.errors import bad_request
 from trimtab.server.patch.detached import detached
-from trimtab.server.patch.failures import bounded, same
+from trimtab.server.patch.failures import bounded
 
 
 def apply(document: dict[str, Any], patch: Any) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def diff(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict) and isinstance(before, dict):
             if change := diff(before, value):
                 patch[key] = change
-        elif key not in old or not same(value, before):
+        elif key not in old or not equal(value, before):
             patch[key] = value
     return patch
 
