@@ -14,13 +14,14 @@ import msgspec
 
 from trimtab.client.api import ApiClient, remains
 from trimtab.client.entries import entry
-from trimtab.client.protocol import AnyKind, Client, Event, Listing, Named, Object, Preconditions, Query, R, Ref
+from trimtab.client.protocol import AnyKind, Client, Event, Listing, Object, Preconditions, Query, R, Ref
 from trimtab.model.errors import StatusError, not_found
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
 from trimtab.model.selectors import FieldSelector, LabelSelector
 from trimtab.runtime.changes import Request, head
 from trimtab.runtime.informers import Informer, Informers
+from trimtab.runtime.objects import kind_of
 
 
 class CachedClient:
@@ -178,8 +179,7 @@ class CachedClient:
         """Lay the answer to a write over the caches, those too whose first list may be older than it."""
         if dry_run:
             return obj
-        kind = type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
-        informers = self._informers.following(kind)
+        informers = self._informers.following(kind_of(obj))
         if informers:
             written = entry(_body(obj))
             gone = b'"deletionTimestamp"' in written.body and not remains(msgspec.json.decode(written.body))

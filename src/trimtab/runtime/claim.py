@@ -34,6 +34,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.runtime.deadline import within
 from trimtab.runtime.fence import MAX_TTL, Event, Fence, Record, State, record_of, state, step, with_record
+from trimtab.runtime.objects import uid_of
 
 SURE = 2 / 3
 """The part of its time to live in which a holder may count on a claim. The rest is for clocks that differ."""
@@ -76,8 +77,8 @@ class Claim:
                 raise Held(record.holder, record.ttl - unchanged)
             taken = step(record, Event.TAKE, holder, ttl)
             if await self._replaced(obj, taken, last):
-                self._seen.pop(_uid(obj), None)
-                fence = Fence(ref, _uid(obj), holder, taken.fence, ttl)
+                self._seen.pop(uid_of(obj), None)
+                fence = Fence(ref, uid_of(obj), holder, taken.fence, ttl)
                 self._count_on(fence, start)
                 return fence
         raise AssertionError  # the last attempt returns or raises
@@ -185,11 +186,11 @@ class Claim:
     def _unchanged(self, obj: Object, record: Record) -> float:
         """For how long we have seen the claim like this."""
         now = self._clock.monotonic()
-        seen = self._seen.get(_uid(obj))
+        seen = self._seen.get(uid_of(obj))
         if seen is not None and seen[0] == record:
             return now - seen[1]
-        self._seen.pop(_uid(obj), None)
-        self._seen[_uid(obj)] = (record, now)
+        self._seen.pop(uid_of(obj), None)
+        self._seen[uid_of(obj)] = (record, now)
         if len(self._seen) > REMEMBERED:
             del self._seen[next(iter(self._seen))]
         return 0.0
@@ -197,10 +198,6 @@ class Claim:
 
 def _names(fence: Fence) -> dict[str, str]:
     return {"object": f"{fence.ref.namespace}/{fence.ref.name}", "holder": fence.holder}
-
-
-def _uid(obj: Object) -> str:
-    return obj.metadata.uid or ""
 
 
 def _attempts() -> list[bool]:

@@ -8,14 +8,13 @@ what was computed from an older one is refused.
 from __future__ import annotations
 
 import enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from trimtab.client.protocol import Client, Object, Ref
 from trimtab.model.errors import StatusError
-from trimtab.model.resource import Resource
-from trimtab.model.scheme import Untyped
+from trimtab.runtime.objects import with_metadata
 
 ANNOTATION = "runtime.trimtab.dev/claim"
 MAX_TTL = 24 * 3600.0
@@ -130,9 +129,7 @@ def record_of(obj: Object) -> Record:
     return msgspec.structs.replace(record, ttl=min(max(record.ttl, 0.0), MAX_TTL))
 
 
-def with_record(obj: Object, record: Record) -> Any:
+def with_record(obj: O, record: Record) -> O:
     """The object with this claim on it."""
     annotations = {**(obj.metadata.annotations or {}), ANNOTATION: msgspec.json.encode(record).decode()}
-    if isinstance(obj, Resource):
-        return obj.replace(metadata=msgspec.structs.replace(obj.metadata, annotations=annotations))
-    return Untyped({**obj.raw, "metadata": {**obj.raw["metadata"], "annotations": annotations}})
+    return with_metadata(obj, annotations=annotations)

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 
 from trimtab.client.protocol import Object
 from trimtab.model.clock import format_micro_time
-from trimtab.model.document import convert
 from trimtab.model.kubernetes import Lease, LeaseSpec
-from trimtab.model.scheme import Untyped
+from trimtab.runtime import objects
 
 
 def is_free(seen: LeaseSpec, identity: str, unchanged: float, duration: float) -> bool:
@@ -47,7 +46,7 @@ def released(seen: LeaseSpec, now: datetime) -> LeaseSpec:
 
 def typed(lease: Object) -> Lease:
     """Also where the client's scheme does not know leases. msgspec.ValidationError when it is something else."""
-    return convert(lease.raw, Lease) if isinstance(lease, Untyped) else lease  # type: ignore[return-value]
+    return objects.typed(lease, Lease)
 
 
 def _stamp(seen: LeaseSpec, now: datetime) -> str:
