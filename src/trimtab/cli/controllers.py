@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
@@ -43,6 +44,7 @@ from trimtab.storage.connect import blobs as connect_blobs
 from trimtab.storage.scratch import Scratch
 
 SCRATCH = 20 * 1024**3  # bytes
+MOST_WORKERS = 4  # each may take half a gigabyte
 TIDY_EVERY = 3600.0  # seconds
 UNNAMED_FOR = 86400.0  # before a blob goes
 
@@ -193,7 +195,7 @@ async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_
         )
         stack.push_async_callback(queue.close)
         await queue.ready()
-        workers = await stack.enter_async_context(Workers())
+        workers = await stack.enter_async_context(Workers(min(MOST_WORKERS, os.cpu_count() or 1)))
         scratch = Scratch(options.data_dir / "scratch", SCRATCH)
         tidying = asyncio.create_task(_tidy(blobs, scratch, clock), name="tidying")
         stack.callback(tidying.cancel)

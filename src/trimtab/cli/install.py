@@ -121,7 +121,7 @@ def _deployment(system: System, options: Options) -> Document:
         "ports": ports,
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
-        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "1Gi"}},
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "2Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -62,8 +62,8 @@ class HttpTransport:
         self._prefix = address.path.rstrip("/")
         self._target = config.socket or (address.hostname or "", address.port or (443 if self._secure else 80))
         local = config.socket or address.hostname in ("localhost", "127.0.0.1", "::1")
-        coding = "identity" if local else "gzip"  # nearby, to squeeze costs more than to carry
-        headers = [("Host", address.netloc.rpartition("@")[2]), ("User-Agent", user_agent), ("Accept-Encoding", coding)]
+        self._coding = _header("Accept-Encoding", "identity" if local else "gzip")  # nearby, to carry costs less
+        headers = [("Host", address.netloc.rpartition("@")[2]), ("User-Agent", user_agent)]
         self._headers = b"".join(_header(name, value) for name, value in (*headers, *config.headers))
         self._wire: Wire | None = None
         self._shown: tuple[bytes, bytes] | None = None  # whose certificate the connections show
@@ -147,6 +147,7 @@ class HttpTransport:
         wire = self._connected(identity)
         target = self._prefix + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
         parts = [f"{call.method} {target} HTTP/1.1\r\n".encode(), self._headers, _header("Accept", call.accept)]
+        parts.append(_AS_IT_IS if stream else self._coding)
         if identity.authorization:
             parts.append(_header("Authorization", identity.authorization))
         if call.body:
@@ -193,18 +194,21 @@ class HttpTransport:
                 self._warn(_warning(value))
 
 
+_NOBODY = Identity()
+
+
 def _header(name: str, value: str) -> bytes:
     if "\r" in value or "\n" in value:
         raise ConfigError(f"the header {name} would hold a line break")
     return f"{name}: {value}\r\n".encode("latin-1", "replace")
 
 
+_AS_IT_IS = _header("Accept-Encoding", "identity")
+
+
 def _retry_after(answer: Answer) -> int | None:
     value = next(iter(answer.values(b"retry-after")), "")
     return int(value) if value.isdecimal() and len(value) < 9 else None
-
-
-_NOBODY = Identity()
 
 
 def _warning(value: str) -> str:

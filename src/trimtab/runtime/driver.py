@@ -220,7 +220,11 @@ class Driver:
         try:
             outcome = self._settled(request, await self._bounded(request))
         except NotLeading:
+            outcome = "requeue"
             self.queue.add_after(request, NOT_LEADING, self.queue.priority(request))
+        except asyncio.CancelledError:
+            outcome = "requeue"
+            raise
         except TerminalError as error:
             self._metrics.terminal()
             self._failed(request, error, again=False)
