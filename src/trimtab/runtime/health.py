@@ -22,6 +22,7 @@ import msgspec
 
 from trimtab.model.logs import log
 from trimtab.runtime.metrics import CONTENT_TYPE, Metrics
+from trimtab.runtime.tasks import ended
 
 MAX_REQUEST = 8 * 1024
 MAX_CONNECTIONS = 64
@@ -58,9 +59,7 @@ class HealthServer:
     async def __aexit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close()
-            for connection in self._connections:
-                connection.cancel()
-            await asyncio.gather(*self._connections, return_exceptions=True)
+            await ended(*self._connections)
             await self._server.wait_closed()
             self._server = None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from trimtab.client.api import ApiClient
 from trimtab.client.entries import Snapshot
@@ -21,6 +20,7 @@ from trimtab.model.resource import Resource
 from trimtab.runtime.cache import Cache, Index
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.reflector import Phase, Reflector
+from trimtab.runtime.tasks import ended
 
 Handler = Callable[[Change], None]
 
@@ -153,7 +153,7 @@ class Informers:
         self._by_kind[names].remove(informer)
         if not self._by_kind[names]:
             del self._by_kind[names]
-        await _ended(self._tasks.pop(informer))
+        await ended(self._tasks.pop(informer))
 
     def of(self, kind: AnyKind) -> Iterator[Informer]:
         """The informers of a kind that are synced, those with the widest scope first."""
@@ -179,7 +179,7 @@ class Informers:
         tasks = list(self._tasks.values())
         self._tasks.clear()
         self._by_kind.clear()
-        await _ended(*tasks)
+        await ended(*tasks)
         self._broken.clear()
 
     async def supervise(self) -> None:
@@ -191,9 +191,3 @@ class Informers:
         if not task.cancelled() and not self._broken.is_set():
             self._failure = task.exception()
             self._broken.set()
-
-
-async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

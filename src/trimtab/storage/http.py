@@ -7,7 +7,6 @@ is verified, or over loopback.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -19,6 +18,7 @@ import aiohttp
 import msgspec
 
 from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.hosts import is_loopback
 from trimtab.storage.blobs import (
     CHUNK,
     MAX_BYTES,
@@ -59,7 +59,7 @@ class HttpBlobs:
         idle: float = 60.0,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
             raise ValueError(
                 "blobs over HTTP need https:// (http:// only on loopback): a token would be read on the way"
             )
@@ -212,10 +212,3 @@ _AWAY = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, asyncio.Time
 
 def _quoted(owner: str) -> str:
     return quote(check_owner(owner), safe="/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

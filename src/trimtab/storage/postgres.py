@@ -11,7 +11,6 @@ database's clock, because those of the replicas differ.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import asyncpg
 
 from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.hosts import is_loopback
 from trimtab.storage.blobs import (
     CHUNK,
     MAX_BYTES,
@@ -335,9 +335,4 @@ def _tls(url: str) -> dict[str, Any]:
 
 def _is_local(host: str | None) -> bool:
     """A socket of this machine (nothing, or a path) or the loopback interface."""
-    if not host or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return not host or is_loopback(host)

@@ -34,6 +34,7 @@ from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.deadline import within
 from trimtab.runtime.events.series import Correlator, Said, Series, cut, reference_to
 from trimtab.runtime.objects import typed
+from trimtab.runtime.tasks import ended
 
 NOTE_MAX, WORD_MAX = 1024, 128  # bytes; of events.k8s.io/v1
 NAME_MAX = 253
@@ -116,7 +117,7 @@ class Recorder:
         except TimeoutError:
             log.warning("events are lost at the end", component=self.component, lost=len(self._new))
         finally:
-            await _ended(self._task)
+            await ended(self._task)
         self._task = None
 
     def _record(
@@ -163,7 +164,7 @@ class Recorder:
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _ended(*waiting)
+            await ended(*waiting)
 
     async def _write(self, everything: bool = False) -> None:
         while self._new:
@@ -257,13 +258,6 @@ class Recorder:
         self._told = (now, self.lost)
         said = str(problem) if isinstance(problem, StatusError) else type(problem).__name__ if problem else ""
         log.warning("events are lost", component=self.component, why=why, error=said[:300], lost=self.lost - before)
-
-
-async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    """Stop tasks of ours and wait until they have."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 _UNFIT = re.compile(r"[^a-z0-9.-]|\.(?=[^a-z0-9])|(?<=\.)[.-]")

@@ -8,7 +8,6 @@ key of a credentials file never leaves this machine.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import ssl
 from collections.abc import Awaitable, Callable
@@ -21,6 +20,7 @@ import nats.js.errors
 from nats.aio.client import Client as NatsClient
 
 from trimtab.model.clock import Clock
+from trimtab.model.hosts import is_loopback
 from trimtab.model.logs import log
 from trimtab.runtime.queue.contract import QueueUnavailable
 from trimtab.runtime.queue.nats_credentials import NatsCredentials, NatsCredentialsError
@@ -210,17 +210,10 @@ def _check_servers(servers: list[str], *, secret: bool) -> None:
         parts = urlsplit(server)
         if parts.scheme not in ("nats", "tls") or not parts.hostname:
             raise ValueError("--nats must be nats://HOST[:PORT] or tls://HOST[:PORT], several with commas between")
-        if (secret or parts.username) and parts.scheme != "tls" and not _is_loopback(parts.hostname):
+        if (secret or parts.username) and parts.scheme != "tls" and not is_loopback(parts.hostname):
             raise ValueError(f"--nats {_place(server)}: a token or password goes only over tls://")
 
 
 def _place(server: str) -> str:
     parts = urlsplit(server)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
