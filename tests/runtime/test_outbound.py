@@ -177,7 +177,7 @@ async def outbound(clock: SkippingClock) -> AsyncIterator[Outbound]:
 
 
 def _outbound(clock: FakeClock | None = None, **options: Any) -> Outbound:
-    return Outbound(clock=clock, rng=random.Random(1), **options)
+    return Outbound(clock=clock, chance=random.Random(1), **options)
 
 
 # The answer

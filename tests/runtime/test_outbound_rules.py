@@ -162,15 +162,15 @@ def test_only_what_may_pass_is_tried_again(outcome: OutboundError | int, failure
 def test_what_may_have_arrived_is_repeated_only_when_idempotent(
     failure: Failure, idempotent: bool, again: bool
 ) -> None:
-    pause = pause_before_retry(Budget(), failure, 1, idempotent=idempotent, wish=None, rng=random.Random(1))
+    pause = pause_before_retry(Budget(), failure, 1, idempotent=idempotent, wish=None, chance=random.Random(1))
     assert (pause is not None) is again
 
 
 @given(st.integers(1, 100), st.integers(0, 2**32))
 def test_back_off_grows_and_stays_bounded(attempt: int, seed: int) -> None:
     budget = Budget(attempts=1000)
-    rng = random.Random(seed)
-    pause = pause_before_retry(budget, Failure.LOST, attempt, idempotent=True, wish=None, rng=rng)
+    chance = random.Random(seed)
+    pause = pause_before_retry(budget, Failure.LOST, attempt, idempotent=True, wish=None, chance=chance)
     assert pause is not None
     longest = min(budget.longest_pause, budget.first_pause * 2.0 ** (attempt - 1))
     assert longest / 2 <= pause <= longest

@@ -28,7 +28,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def runs(clock: FakeClock) -> Runs:
-    return Runs(clock, random=random.Random(1))
+    return Runs(clock, chance=random.Random(1))
 
 
 @pytest.fixture

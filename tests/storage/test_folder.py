@@ -202,17 +202,17 @@ from trimtab.storage.folder import FolderBlobs
 
 async def main():
     root, name = Path(sys.argv[1]), sys.argv[2]
-    blobs, rng = FolderBlobs(root), random.Random(name)
+    blobs, chance = FolderBlobs(root), random.Random(name)
     for turn in range(60):
-        content = b"content %d" % rng.randrange(6)
-        owner = f"{name}/{rng.randrange(3)}"
+        content = b"content %d" % chance.randrange(6)
+        owner = f"{name}/{chance.randrange(3)}"
         await blobs.put(content, media_type="text/plain")
         await blobs.pin(digest_of(content), owner)
         await blobs.collect(grace=30 if turn % 2 else 3600)
         assert await read(blobs, digest_of(content), max_bytes=100) == content
         await blobs.unpin(owner)
         try:
-            await blobs.pin(digest_of(b"content %d" % rng.randrange(6)), owner)
+            await blobs.pin(digest_of(b"content %d" % chance.randrange(6)), owner)
         except BlobMissing:
             pass
 

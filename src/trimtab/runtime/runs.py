@@ -76,7 +76,7 @@ class Runs:
         blobs: Blobs | None = None,
         owner: str = "",
         limit: int = LIMIT,
-        random: Random | None = None,
+        chance: Random | None = None,
     ) -> None:
         """`owner` is whose the blobs are: a path that ends in the object's uid."""
         if limit < 3:
@@ -87,12 +87,12 @@ class Runs:
         self._blobs = blobs
         self._owner = owner
         self._limit = limit
-        self._random = random or Random()  # noqa: S311 - tells runs apart, guards nothing
+        self._chance = chance or Random()  # noqa: S311 - tells runs apart, guards nothing
 
     def start(self, history: tuple[Run, ...] | UnsetType, trigger: str) -> tuple[tuple[Run, ...], Run]:
         """A new run at the front. Write the history before the work begins."""
         now = self._clock.now()
-        run_id = f"{now:%Y%m%dt%H%M%S}-{self._random.getrandbits(32):08x}"
+        run_id = f"{now:%Y%m%dt%H%M%S}-{self._chance.getrandbits(32):08x}"
         run = Run(id=run_id, trigger=trigger, started=format_time(now), outcome="Running")
         return (run, *(history or ())), run
 

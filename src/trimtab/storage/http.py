@@ -54,7 +54,7 @@ class HttpBlobs:
         token: Callable[[], str],
         ca: str | None = None,
         clock: Clock | None = None,
-        rng: random.Random | None = None,
+        chance: random.Random | None = None,
         max_bytes: int = MAX_BYTES,
         idle: float = 60.0,
     ) -> None:
@@ -71,7 +71,7 @@ class HttpBlobs:
         self._token = token
         self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         self._clock = clock or SystemClock()
-        self._rng = rng or random.Random()  # noqa: S311 - it spreads retries
+        self._chance = chance or random.Random()  # noqa: S311 - it spreads retries
         self._max_bytes = max_bytes
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=idle)
         self._session: aiohttp.ClientSession | None = None
@@ -141,7 +141,7 @@ class HttpBlobs:
 
     async def _retried(self, act: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await retried(act, _AWAY, clock=self._clock, rng=self._rng)
+            return await retried(act, _AWAY, clock=self._clock, chance=self._chance)
         except (aiohttp.ClientError, OSError) as error:
             raise BlobsUnavailable(f"blobs at {self._url}: {error or type(error).__name__}") from error
 

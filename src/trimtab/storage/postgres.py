@@ -78,7 +78,7 @@ class PostgresBlobs:
         url: str,
         *,
         clock: Clock | None = None,
-        rng: random.Random | None = None,
+        chance: random.Random | None = None,
         max_bytes: int = MAX_BYTES,
         connections: int = 4,
         timeout: float = 30.0,
@@ -86,7 +86,7 @@ class PostgresBlobs:
         self._url = url
         self._place = _place(url)
         self._clock = clock or SystemClock()
-        self._rng = rng or random.Random()  # noqa: S311 - it spreads retries
+        self._chance = chance or random.Random()  # noqa: S311 - it spreads retries
         self._max_bytes = max_bytes
         self._connections = connections
         self._timeout = timeout
@@ -161,7 +161,7 @@ class PostgresBlobs:
                 return await act(connection, *args, **kwargs)
 
         try:
-            return await retried(once, _AWAY, clock=self._clock, rng=self._rng)
+            return await retried(once, _AWAY, clock=self._clock, chance=self._chance)
         except (asyncpg.PostgresError, *_AWAY) as error:
             # An error of the driver may quote what it was given: the cause stays behind.
             raise BlobsUnavailable(f"blobs in {self._place}: {self._cleaned(error)}") from None

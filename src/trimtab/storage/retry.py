@@ -21,12 +21,12 @@ async def retried(
     temporary: tuple[type[Exception], ...],
     *,
     clock: Clock,
-    rng: random.Random,
+    chance: random.Random,
 ) -> T:
     """The result of the first attempt that succeeds; after the last one its error."""
     for attempt in range(ATTEMPTS - 1):
         try:
             return await act()
         except temporary:
-            await clock.sleep(pause(attempt, FIRST_PAUSE, LONGEST_PAUSE, rng))
+            await clock.sleep(pause(attempt, FIRST_PAUSE, LONGEST_PAUSE, chance))
     return await act()

@@ -125,20 +125,20 @@ class Chance:
 
     def __init__(
         self,
-        random: random.Random,
+        chance: random.Random,
         rates: Mapping[Fault, float] = USUAL,
         *,
         longest_after: int = 6,
         longest_seconds: float = 5.0,
     ) -> None:
-        self._random = random
+        self._chance = chance
         self._rates = rates
         self._after = longest_after
         self._seconds = longest_seconds
 
     def strike(self, number: int, call: Call, watch: bool) -> Strike | None:
-        drawn = self._random.random()
-        after, seconds = self._random.randint(0, self._after), self._random.uniform(0, self._seconds)
+        drawn = self._chance.random()
+        after, seconds = self._chance.randint(0, self._after), self._chance.uniform(0, self._seconds)
         for fault, rate in self._rates.items():
             if not fits(fault, call, watch=watch):
                 continue

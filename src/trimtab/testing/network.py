@@ -38,11 +38,11 @@ class Sent(msgspec.Struct, frozen=True):
 class Network:
     """Carries calls to `transport`, which runs inside of `server`. Both are replaced when the server restarts."""
 
-    def __init__(self, random: random.Random, longest_delay: float) -> None:
+    def __init__(self, chance: random.Random, longest_delay: float) -> None:
         self.calls: list[Sent] = []
         self.transport: Transport | None = None
         self.server = Process("no server")
-        self._random = random
+        self._chance = chance
         self._delay = longest_delay
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[asyncio.Future[Answer], None] = {}
@@ -86,10 +86,10 @@ class Network:
 
     def after_a_while(self, function: Callable[..., object], *args: object) -> None:
         """What the network does is no process's own: it goes on whoever dies."""
-        self._loop.call_later(self._random.uniform(0, self._delay), function, *args, context=Context())
+        self._loop.call_later(self._chance.uniform(0, self._delay), function, *args, context=Context())
 
     def delay(self) -> float:
-        return self._random.uniform(0, self._delay)
+        return self._chance.uniform(0, self._delay)
 
     def _arrive(self, client: Process, call: Call, answer: asyncio.Future[Answer]) -> None:
         if self.transport is None:

@@ -44,8 +44,8 @@ class Late(Exception):  # noqa: N818 - it reads as what happened
 class Scope:
     """The state of one scope."""
 
-    def __init__(self, budget: Budget, clock: Clock, rng: random.Random) -> None:
-        self._budget, self._clock, self._random = budget, clock, rng
+    def __init__(self, budget: Budget, clock: Clock, chance: random.Random) -> None:
+        self._budget, self._clock, self._chance = budget, clock, chance
         self._slots = asyncio.Semaphore(budget.concurrent)
         self._bucket = TokenBucket(budget.rate, budget.burst, clock)
         self._paused_until = -math.inf
@@ -75,7 +75,7 @@ class Scope:
         try:
             await self._wait("its scope is at its rate limit", wait, deadline)
             while (wait := self._paused_until - self._clock.monotonic()) > 0:
-                spread = wait * 0.1 * self._random.random()  # not all at the same moment
+                spread = wait * 0.1 * self._chance.random()  # not all at the same moment
                 await self._wait("the server asked its scope to pause", wait, deadline, spread)
         except BaseException:
             self._bucket.put_back()
@@ -114,8 +114,8 @@ class Scope:
 class Scopes:
     """All scopes by name. Those that are like new are forgotten when there are many."""
 
-    def __init__(self, budget: Budget, clock: Clock, rng: random.Random) -> None:
-        self._budget, self._clock, self._random = budget, clock, rng
+    def __init__(self, budget: Budget, clock: Clock, chance: random.Random) -> None:
+        self._budget, self._clock, self._chance = budget, clock, chance
         self._scopes: OrderedDict[str, Scope] = OrderedDict()
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class Scopes:
         if scope is None:
             if len(self._scopes) >= MOST_SCOPES:
                 self._forget()
-            scope = self._scopes[name] = Scope(self._budget, self._clock, self._random)
+            scope = self._scopes[name] = Scope(self._budget, self._clock, self._chance)
         self._scopes.move_to_end(name)
         return scope
 

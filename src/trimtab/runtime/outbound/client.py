@@ -75,7 +75,7 @@ class Outbound:
         *,
         limits: Limits = Limits(),  # noqa: B008
         clock: Clock | None = None,
-        rng: random.Random | None = None,
+        chance: random.Random | None = None,
         resolver: AbstractResolver | None = None,
         proxy_from_environment: bool = False,
         user_agent: str = f"trimtab/{__version__}",
@@ -86,8 +86,8 @@ class Outbound:
             )
         self._budget, self._tls, self._pin, self._limits = budget, tls, host_pin, limits
         self._clock = clock or SystemClock()
-        self._random = rng or random.Random()  # noqa: S311 - jitter
-        self._scopes = Scopes(budget, self._clock, self._random)
+        self._chance = chance or random.Random()  # noqa: S311 - jitter
+        self._scopes = Scopes(budget, self._clock, self._chance)
         self._resolver = resolver
         self._proxy_from_environment = proxy_from_environment
         self._user_agent = user_agent
@@ -252,7 +252,7 @@ class Outbound:
         if wish is not None:
             asked.scope.pause(wish)
         pause = pause_before_retry(
-            self._budget, failure, attempt, idempotent=asked.idempotent, wish=wish, rng=self._random
+            self._budget, failure, attempt, idempotent=asked.idempotent, wish=wish, chance=self._chance
         )
         if pause is None or self._clock.monotonic() + pause > asked.deadline or not asked.scope.spend():
             return None

@@ -38,14 +38,14 @@ def failure_of(outcome: OutboundError | int) -> Failure | None:
 
 
 def pause_before_retry(
-    budget: Budget, failure: Failure, attempt: int, *, idempotent: bool, wish: float | None, rng: random.Random
+    budget: Budget, failure: Failure, attempt: int, *, idempotent: bool, wish: float | None, chance: random.Random
 ) -> float | None:
     """Seconds to wait before the next attempt; None: there is none. `attempt` counts from 1; `wish` is Retry-After."""
     if attempt >= budget.attempts or (failure is not Failure.NOT_SENT and not idempotent):
         return None
     if wish is not None:
         return wish if wish <= budget.longest_wish else None
-    return pause(attempt - 1, budget.first_pause, budget.longest_pause, rng)
+    return pause(attempt - 1, budget.first_pause, budget.longest_pause, chance)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
