@@ -360,7 +360,6 @@ class TestRateLimits:
             assert clock.pending == pytest.approx((clock.monotonic() + seconds,))
             await clock.advance(seconds)
             assert await take_all(queue) == ["a"]
-        assert queue.failures("a") == 3
 
     async def test_a_forgotten_key_waits_the_shortest_time_again(self, queue: WorkQueue[str], clock: FakeClock) -> None:
         for _ in range(5):

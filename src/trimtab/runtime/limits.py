@@ -42,22 +42,17 @@ class Backoff(Generic[K]):
         self._longest = longest
         self._jitter = jitter
         self._random = random
-        self._failed: dict[K, tuple[int, float]] = {}  # how often, and the nominal delay after the last one
+        self._delays: dict[K, float] = {}  # nominal, after the last failure
 
     def next(self, key: K) -> float:
         """Count a failure of this key; the seconds to wait before it is tried again."""
-        times, delay = self._failed.get(key, (0, 0.0))
-        delay = min(self._longest, delay * self._factor) if times else self._first
-        self._failed[key] = (times + 1, delay)
+        last = self._delays.get(key)
+        delay = self._delays[key] = self._first if last is None else min(self._longest, last * self._factor)
         return delay * (1 - self._jitter * self._random.random())
 
     def forget(self, key: K) -> None:
         """The key succeeded, or is given up: its next failure is its first."""
-        self._failed.pop(key, None)
-
-    def failures(self, key: K) -> int:
-        """Failures since the key was last forgotten."""
-        return self._failed.get(key, (0, 0.0))[0]
+        self._delays.pop(key, None)
 
 
 class TokenBucket:

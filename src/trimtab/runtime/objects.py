@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trimtab.client.protocol import AnyKind, Client, Named, Object, Ref
+from trimtab.client.protocol import AnyKind, Client, Named, Object
 from trimtab.model.document import convert, plain
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
@@ -18,10 +18,6 @@ R = TypeVar("R", bound=Resource)
 def kind_of(obj: Object) -> AnyKind:
     """By what to ask a client for objects of this one's kind."""
     return type(obj) if isinstance(obj, Resource) else Named(obj.api_version, obj.kind)
-
-
-def ref_of(obj: Object) -> Ref:
-    return Ref(kind_of(obj), obj.name, obj.namespace)
 
 
 def uid_of(obj: Object) -> str:

@@ -45,16 +45,6 @@ def throughput(status: ProgressStatus) -> float | None:
     return status.done / seconds if seconds > 0 and status.done else None
 
 
-def remaining(status: ProgressStatus) -> float | None:
-    """Seconds until the end, if it goes on like this; None when there is no telling."""
-    if isinstance(status.total, UnsetType):
-        return None
-    if status.done >= status.total:
-        return 0.0
-    rate = throughput(status)
-    return (status.total - status.done) / rate if rate else None
-
-
 class Progress:
     """Of one piece of work, from its construction to `finish`. Report from the thread of the event loop."""
 

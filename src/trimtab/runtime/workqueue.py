@@ -128,10 +128,6 @@ class WorkQueue(Generic[K]):
         """The key succeeded or is given up; its next back-off is the first one again."""
         self._backoff.forget(key)
 
-    def failures(self, key: K) -> int:
-        """How often the key was added rate-limited since it was last forgotten."""
-        return self._backoff.failures(key)
-
     async def get(self) -> K:
         """The next key, when there is one; it is the caller's until `done`. Raises QueueClosed."""
         while not self._lanes:
