@@ -15,7 +15,7 @@ from trimtab.client.transport import Unreachable
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Namespace
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
-from trimtab.testing.process import State
+from trimtab.testing.simulated_process import State
 from trimtab.testing.simulation import Simulation, replay, simulate
 from trimtab.testing.world import CALM, Host, Restless, Weather, World
 

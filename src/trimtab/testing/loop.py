@@ -32,7 +32,7 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from trimtab.testing.clock import START
-from trimtab.testing.process import PROCESS, Process, State
+from trimtab.testing.simulated_process import PROCESS, SimulatedProcess, State
 
 T = TypeVar("T")
 DAY = 86_400.0
@@ -90,7 +90,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._mark = 0
         self._ready = []  # sorted by lane, then by arrival
         self._arrivals = 0
-        self._waiting: list[tuple[Process, asyncio.Handle]] = []  # steps of stalled processes
+        self._waiting: list[tuple[SimulatedProcess, asyncio.Handle]] = []  # steps of stalled processes
         self._newborn: list[tuple[_Task, asyncio.Handle]] = []
         self._born: collections.Counter[tuple[int, str]] = collections.Counter()
         self._cancelled_timers = 0

@@ -18,7 +18,7 @@ import msgspec
 
 from trimtab.client.transport import Call, Reply, Silent, Transport, Unreachable
 from trimtab.model.errors import StatusError
-from trimtab.testing.process import Process
+from trimtab.testing.simulated_process import SimulatedProcess
 
 PATIENCE = 30.0  # what a client waits for an answer
 FOREVER = 1e9
@@ -41,14 +41,14 @@ class Network:
     def __init__(self, chance: random.Random, longest_delay: float) -> None:
         self.calls: list[Sent] = []
         self.transport: Transport | None = None
-        self.server = Process("no server")
+        self.server = SimulatedProcess("no server")
         self._chance = chance
         self._delay = longest_delay
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[asyncio.Future[Answer], None] = {}
         self._pipes: dict[_Pipe, None] = {}
 
-    def up(self, server: Process, transport: Transport) -> None:
+    def up(self, server: SimulatedProcess, transport: Transport) -> None:
         self.server, self.transport = server, transport
 
     def down(self) -> None:
@@ -62,18 +62,18 @@ class Network:
         self._waiting.clear()
         self._pipes.clear()
 
-    def hang_up(self, process: Process) -> None:
+    def hang_up(self, process: SimulatedProcess) -> None:
         """A client died: the server notices that its connections broke."""
         for pipe in [pipe for pipe in self._pipes if pipe.client is process]:
             self.close(pipe)
 
-    def call(self, client: Process, call: Call) -> asyncio.Future[Answer]:
+    def call(self, client: SimulatedProcess, call: Call) -> asyncio.Future[Answer]:
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._waiting[answer] = None
         self.after_a_while(self._arrive, client, call, answer)
         return answer
 
-    def open(self, client: Process, call: Call) -> _Pipe:
+    def open(self, client: SimulatedProcess, call: Call) -> _Pipe:
         pipe = _Pipe(self, client)
         self._pipes[pipe] = None
         self.after_a_while(self._connect, call, pipe)
@@ -91,13 +91,15 @@ class Network:
     def delay(self) -> float:
         return self._chance.uniform(0, self._delay)
 
-    def _arrive(self, client: Process, call: Call, answer: asyncio.Future[Answer]) -> None:
+    def _arrive(self, client: SimulatedProcess, call: Call, answer: asyncio.Future[Answer]) -> None:
         if self.transport is None:
             self.after_a_while(_set, answer, Unreachable("the server does not answer"))
             return
         self.server.run(asyncio.create_task, self._serve(self.transport, client, call, answer))
 
-    async def _serve(self, transport: Transport, client: Process, call: Call, waiting: asyncio.Future[Answer]) -> None:
+    async def _serve(
+        self, transport: Transport, client: SimulatedProcess, call: Call, waiting: asyncio.Future[Answer]
+    ) -> None:
         answer: Answer
         try:
             answer = await transport.call(call)
@@ -131,7 +133,7 @@ class Network:
 class Wire:
     """One process's way to the server: a `Transport`."""
 
-    def __init__(self, network: Network, process: Process) -> None:
+    def __init__(self, network: Network, process: SimulatedProcess) -> None:
         self._network = network
         self._process = process
 
@@ -169,7 +171,7 @@ class Wire:
 class _Pipe:
     """A watch on the way."""
 
-    def __init__(self, network: Network, client: Process) -> None:
+    def __init__(self, network: Network, client: SimulatedProcess) -> None:
         self.client = client
         self.lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.served: asyncio.Task[None] | None = None

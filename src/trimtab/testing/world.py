@@ -35,7 +35,7 @@ from trimtab.store.memory import MemoryStore
 from trimtab.testing.faults import USUAL, Chance, Fault, FaultyTransport
 from trimtab.testing.loop import LoopClock, SimulatedLoop
 from trimtab.testing.network import Network, Wire
-from trimtab.testing.process import Process, State
+from trimtab.testing.simulated_process import SimulatedProcess, State
 
 ADMIN = User("admin", groups=(MASTERS, "system:authenticated"))
 QUIET = 90.0
@@ -95,7 +95,7 @@ class Host:
         self.incarnation = incarnation
         self.clock = clock
         self.random = random.Random(f"{name} {incarnation} {world.seed}")  # noqa: S311
-        self.process = Process(f"{name}/{incarnation}")
+        self.process = SimulatedProcess(f"{name}/{incarnation}")
         plan = Chance(random.Random(f"faults {name} {incarnation} {world.seed}"), world.weather.faults)  # noqa: S311
         self.transport = FaultyTransport(Wire(world.network, self.process), plan, clock)
         self.client = ApiClient(self.transport, world.scheme)
@@ -244,7 +244,7 @@ class World:
 
     async def _serve(self) -> None:
         self._servers += 1
-        process = Process(f"server/{self._servers}")
+        process = SimulatedProcess(f"server/{self._servers}")
         self.server = Server(self.store, clock=self.clock)
         await process.run(asyncio.create_task, self.server.start())
         self.network.up(process, LocalTransport(self.server, ADMIN))
@@ -339,7 +339,7 @@ class _Sure:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._wire = Wire(world.network, Process("user"))
+        self._wire = Wire(world.network, SimulatedProcess("user"))
 
     async def call(self, call: Call) -> Reply:
         async with self._world.serving:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from trimtab.testing.loop import SimulatedLoop, run
-from trimtab.testing.process import Event, Process, State, after
+from trimtab.testing.simulated_process import Event, SimulatedProcess, State, after
 
 
 def here() -> SimulatedLoop:
@@ -28,7 +28,7 @@ async def tick(ticks: list[float]) -> None:
 def test_a_dead_process_never_runs_again_not_even_its_finally() -> None:
     async def main() -> None:
         ticks: list[float] = []
-        process = Process("mortal")
+        process = SimulatedProcess("mortal")
         process.run(asyncio.create_task, tick(ticks))
         await asyncio.sleep(2.5)
         process.kill()
@@ -46,7 +46,7 @@ def test_what_a_process_starts_dies_with_it() -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(tick(ticks))
 
-        process = Process("mortal")
+        process = SimulatedProcess("mortal")
         process.run(asyncio.create_task, parent())
         await asyncio.sleep(1.5)
         process.kill()
@@ -59,7 +59,7 @@ def test_what_a_process_starts_dies_with_it() -> None:
 def test_a_stalled_process_goes_on_later_and_did_not_notice() -> None:
     async def main() -> None:
         ticks: list[float] = []
-        process = Process("sleepy")
+        process = SimulatedProcess("sleepy")
         process.run(asyncio.create_task, tick(ticks))
         await asyncio.sleep(1.5)
         process.stall()
@@ -76,7 +76,7 @@ def test_a_stalled_process_goes_on_later_and_did_not_notice() -> None:
 def test_others_live_on() -> None:
     async def main() -> None:
         ticks: list[float] = []
-        dead, alive = Process("dead"), Process("alive")
+        dead, alive = SimulatedProcess("dead"), SimulatedProcess("alive")
         alive.run(asyncio.create_task, tick(ticks))
         dead.kill()
         await asyncio.sleep(3.5)
@@ -96,7 +96,7 @@ def test_a_fuse_kills_between_any_two_awaits(steps: int) -> None:
                 done += 1
                 await asyncio.sleep(0)
 
-        process = Process("short-lived")
+        process = SimulatedProcess("short-lived")
         process.fuse = steps
         told: list[str] = []
         process.died = lambda: told.append("died")

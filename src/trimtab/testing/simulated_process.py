@@ -35,7 +35,7 @@ def after(state: State, event: Event) -> State:
     return State.STALLED if event is Event.STALL else State.RUNNING
 
 
-class Process:
+class SimulatedProcess:
     """`fuse` counts down its steps: at zero it dies, between two awaits wherever that is."""
 
     def __init__(self, name: str) -> None:
@@ -80,4 +80,4 @@ class Process:
         self.state = after(self.state, event)
 
 
-PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
+PROCESS: ContextVar[SimulatedProcess | None] = ContextVar("PROCESS", default=None)
