@@ -13,8 +13,9 @@ from trimtab.client.entries import Delta, Entry, Snapshot, entry
 from trimtab.client.protocol import EventType, Query
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.cache import Cache, Index
+from trimtab.runtime.cache import Cache
 from trimtab.runtime.changes import Request
+from trimtab.runtime.index import Index
 
 A, B = Request("n", "a"), Request("n", "b")
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from trimtab.client.entries import Delta, Entry, Snapshot, entry
 from trimtab.client.protocol import EventType, Query
 from trimtab.model.kubernetes import ConfigMap
-from trimtab.runtime.cache import Cache, Index
+from trimtab.runtime.cache import Cache
 from trimtab.runtime.changes import Change, Request
+from trimtab.runtime.index import Index
 
 NAMES = "ab"
 

@@ -19,9 +19,9 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Namespace
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.cache import Index
 from trimtab.runtime.cached import CachedClient, covers
 from trimtab.runtime.changes import Change
+from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
 
 HELD = "runtime.example.com/held"

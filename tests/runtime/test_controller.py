@@ -27,9 +27,9 @@ from trimtab.client.protocol import Named, Query, Ref
 from trimtab.model.kubernetes import ConfigMap, Secret
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.model.resource import Resource, Spec
-from trimtab.runtime.cache import Index
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result, Watch
+from trimtab.runtime.index import Index
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.predicates import generation_changed, labels_changed
 

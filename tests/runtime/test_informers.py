@@ -21,8 +21,9 @@ from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.resource import Resource, Spec
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.cache import Cache, Index
+from trimtab.runtime.cache import Cache
 from trimtab.runtime.changes import Change
+from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
 
 

@@ -14,9 +14,9 @@ from trimtab.client.protocol import Query, Ref
 from trimtab.client.transport import Call, Reply
 from trimtab.model.clock import SystemClock
 from trimtab.model.kubernetes import ConfigMap
-from trimtab.runtime.cache import Index
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Watch
+from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
 from trimtab.runtime.limits import Backoff
 from trimtab.runtime.manager import Manager
@@ -154,7 +154,7 @@ async def test_reconciles_of_objects_that_come_and_go_leave_nothing() -> None:
             await until(lambda: not driver.queue._items)
             backoff = driver.queue._backoff
             assert isinstance(backoff, Backoff)
-            assert not backoff._failed
+            assert not backoff._delays
             cache = next(manager.informers.of(Widget)).cache
             await until(lambda: not cache._gone)
             assert (len(cache), dict(cache._written)) == (0, {})

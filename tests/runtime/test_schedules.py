@@ -19,11 +19,11 @@ from trimtab.model.kubernetes import ConfigMap, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.resource import Resource, Spec
 from trimtab.runtime.apply import apply
-from trimtab.runtime.cache import Index
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result, Watch
 from trimtab.runtime.election import Election
 from trimtab.runtime.finalizers import finalizer
+from trimtab.runtime.index import Index
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.objects import uid_of
 from trimtab.runtime.owners import own, owned_by

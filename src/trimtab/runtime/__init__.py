@@ -13,9 +13,9 @@ they read and write). That is the core. Around it, each on its own:
     being run          system, rights, prepare, health, metrics
 """
 
-from trimtab.runtime.cache import Index
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result, TerminalError, Watch
+from trimtab.runtime.index import Index
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.predicates import (
     Predicate,

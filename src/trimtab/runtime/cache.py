@@ -11,32 +11,22 @@ numbers, nothing is laid over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trimtab.client.entries import Delta, Entry, Snapshot
 from trimtab.client.protocol import EventType, Object, Query
 from trimtab.model.document import read
-from trimtab.model.logs import log
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 from trimtab.model.selectors import LabelSelector
 from trimtab.runtime.changes import Change, Request, head
+from trimtab.runtime.index import Filed, Index
 
 if TYPE_CHECKING:
     from trimtab.runtime.informers import Informers
-
-Keys = Callable[[Any], Iterable[str]]
-"""What an index files an object under."""
-
-
-class Index(msgspec.Struct, frozen=True):
-    """Finds objects by a value in them: `Index("secret", lambda rule: [rule.spec.secret])`."""
-
-    name: str
-    keys: Keys
 
 
 class Cache:
@@ -56,7 +46,7 @@ class Cache:
             Request, Entry
         ] = {}  # our own writes that the watch has not told yet; no body: out of scope
         self._gone: dict[Request, Entry] = {}  # our own deletions: what is gone, as last known
-        self._indexes: dict[str, _Filed] = {}
+        self._indexes: dict[str, Filed] = {}
 
     # --- what the watch brings -------------------------------------------------------------------------------------
 
@@ -245,7 +235,7 @@ class Cache:
             if known.index.keys is not index.keys:
                 raise ValueError(f'{self._names[1]} has another index "{index.name}" already')
             return
-        filed = self._indexes[index.name] = _Filed(index)
+        filed = self._indexes[index.name] = Filed(index)
         for entry in self.entries_of_watch():
             filed.refile(self, Change(self, None, entry))
 
@@ -263,42 +253,6 @@ class Cache:
             if entry is not None and value in filed.keys_of(self, entry):
                 found[request] = None
         return list(found)
-
-
-class _Filed:
-    """One index: requests by value."""
-
-    def __init__(self, index: Index) -> None:
-        self.index = index
-        self.values: dict[str, dict[Request, None]] = {}
-        self._of: dict[Request, tuple[str, ...]] = {}
-
-    def refile(self, cache: Cache, change: Change) -> None:
-        request = change.request
-        for value in self._of.pop(request, ()):
-            group = self.values[value]
-            group.pop(request, None)
-            if not group:
-                del self.values[value]
-        if change.after is None:
-            return
-        keys = self._of[request] = self.keys_of(cache, change.after)
-        for value in keys:
-            self.values.setdefault(value, {})[request] = None
-
-    def keys_of(self, cache: Cache, entry: Entry) -> tuple[str, ...]:
-        """Empty for an object that does not fit its class, as a key function is written for those that do; and for one
-        on which the function fails: its mistake must not stop the watch."""
-        obj = cache.decode(entry)
-        if cache.typed and isinstance(obj, Untyped):
-            return ()
-        try:
-            return tuple(dict.fromkeys(self.index.keys(obj)))
-        except Exception:
-            log.exception(
-                "an index failed on an object", index=self.index.name, object=f"{entry.namespace}/{entry.name}"
-            )
-            return ()
 
 
 _NONE: dict[str, Entry] = {}

@@ -15,8 +15,8 @@ import msgspec
 from trimtab.client.protocol import AnyKind, Object, Query
 from trimtab.model.clock import Clock
 from trimtab.model.logs import log
-from trimtab.runtime.cache import Index
 from trimtab.runtime.changes import Change, Request
+from trimtab.runtime.index import Index
 from trimtab.runtime.predicates import Predicate, any_change
 
 if TYPE_CHECKING:

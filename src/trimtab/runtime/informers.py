@@ -17,8 +17,9 @@ from trimtab.model.clock import Clock
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.resource import Resource
-from trimtab.runtime.cache import Cache, Index
+from trimtab.runtime.cache import Cache
 from trimtab.runtime.changes import Change, Request
+from trimtab.runtime.index import Index
 from trimtab.runtime.reflector import Phase, Reflector
 from trimtab.runtime.tasks import ended
 
