@@ -20,7 +20,12 @@ from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.election import Election, Event, NotLeading, State, step
 from trimtab.runtime.guarded import Guarded
+from trimtab.server.auth.identity import MASTERS, User
+from trimtab.server.core import Server
+from trimtab.server.local import local_client
+from trimtab.store.memory import MemoryStore
 from trimtab.testing.clock import FakeClock
+from trimtab.testing.loop import LoopClock, SimulatedLoop, run
 
 NAME = "the-lease"
 
@@ -666,14 +671,25 @@ async def test_a_write_that_is_under_way_is_cut_off_when_the_lease_is_lost(
         await writing
 
 
-async def test_a_write_lasts_as_long_as_the_lease_is_renewed(client: ApiClient, namespace: str) -> None:
-    clock = FakeClock()
-    a = Election(client, clock, name=NAME, namespace=namespace, identity="a", duration=1, renew_deadline=0.3, retry=0.1)
-    await a.attempt()
-    async with a.guard():
-        for _ in range(4):
-            await asyncio.sleep(0.15)  # real time, as the guard's own: it must outlast the first deadline
-            await a.attempt()
+def test_a_write_lasts_as_long_as_the_lease_is_renewed() -> None:
+    async def written() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)  # its time is the guard's too
+        server = Server(MemoryStore())
+        await server.start()
+        admin = local_client(server, User("admin", groups=(MASTERS, "system:authenticated")))
+        a = Election(admin, LoopClock(loop), name=NAME, namespace="default", identity="a", renew_deadline=10)
+        await a.attempt()
+        async with a.guard():
+            for _ in range(4):
+                await asyncio.sleep(9)
+                assert await a.attempt()
+        with pytest.raises(NotLeading, match="during a write"):
+            async with a.guard():
+                await asyncio.sleep(11)
+        await server.stop()
+
+    run(written(), seed=1)
 
 
 async def test_a_failed_write_is_no_lost_lease(client: ApiClient, candidate: Candidate, namespace: str) -> None:

