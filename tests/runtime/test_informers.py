@@ -13,7 +13,6 @@ import pytest
 
 from tests.runtime.widgets import PATIENCE, Seen, Tap, define, logged, tapped, until_gone
 from trimtab.client.api import ApiClient
-from trimtab.client.entries import Delta
 from trimtab.client.protocol import Named, Query, Ref
 from trimtab.model.clock import SystemClock
 from trimtab.model.crd import crd
@@ -21,7 +20,6 @@ from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.resource import Resource, Spec
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.cache import Cache
 from trimtab.runtime.changes import Change
 from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
@@ -223,17 +221,11 @@ async def test_a_kind_may_come_later_go_and_come_again(client: ApiClient, namesp
         await client.delete(definition)
 
 
-async def test_a_mistake_of_our_own_is_told_to_who_supervises(
-    client: ApiClient, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with informers_of(client) as (informers, _):
+async def test_a_mistake_of_our_own_is_told_to_who_supervises(client: ApiClient, namespace: str) -> None:
+    async with informers_of(client) as (informers, tap):
         informer = informers.subscribe(ConfigMap, Query(namespace=namespace), lambda change: None)
         await informer.synced.wait()
-
-        def broken(self: Cache, delta: Delta) -> None:
-            raise AssertionError("a bug")
-
-        monkeypatch.setattr(Cache, "advance", broken)
+        tap.mistake = AssertionError("a bug")
         await make(client, namespace, "a")
         with pytest.raises(AssertionError, match="a bug"):
             async with asyncio.timeout(PATIENCE):

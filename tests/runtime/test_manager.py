@@ -35,9 +35,9 @@ from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.resource import Resource, Spec
 from trimtab.runtime.changes import Request
 from trimtab.runtime.controller import Controller
-from trimtab.runtime.driver import Driver
 from trimtab.runtime.election import Election
 from trimtab.runtime.manager import Manager
+from trimtab.runtime.metrics import ControllerMetrics, Metrics
 from trimtab.testing.clock import FakeClock
 
 
@@ -310,23 +310,27 @@ async def test_a_manager_runs_again_after_its_end(client: ApiClient, namespace: 
         await doer.seen.reach(2)
 
 
-@pytest.mark.parametrize("where", ["worker", "informer"])
-async def test_a_mistake_of_the_runtime_ends_the_run_with_it(
-    client: ApiClient, namespace: str, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any) -> None:
-        raise AssertionError("a bug")
+class Miscounting(Metrics):
+    """Fails where the driver expects no failure."""
 
-    manager = Manager(client)
+    def controller(self, name: str, max_concurrent: int = 1) -> ControllerMetrics:
+        class Broken(ControllerMetrics):
+            def reconciled(self, result: str, seconds: float) -> None:
+                raise AssertionError("a bug")
+
+        return Broken()
+
+
+@pytest.mark.parametrize("where", ["worker", "informer"])
+async def test_a_mistake_of_the_runtime_ends_the_run_with_it(client: ApiClient, namespace: str, where: str) -> None:
+    reached, tap = tapped(client)
+    manager = Manager(reached, metrics=Miscounting() if where == "worker" else None)
     doer = Doer(namespace)
     manager.add(doer)
     task = asyncio.create_task(manager.run())
     await until(lambda: manager.synced)
-    if where == "worker":
-        monkeypatch.setattr(Driver, "_settled", lambda *_: None)
-        monkeypatch.setattr(type(manager.metrics.controller("widget")), "reconciled", broken)
-    else:
-        monkeypatch.setattr("trimtab.runtime.cache.Cache.advance", broken)
+    if where == "informer":
+        tap.mistake = AssertionError("a bug")
     await client.create(widget("a", namespace))
     with pytest.raises(AssertionError, match="a bug"):
         async with asyncio.timeout(PATIENCE):

@@ -118,13 +118,14 @@ class Doer(Controller[Widget]):
 
 
 class Tap:
-    """A transport that keeps what is called through it, and can hold back what watches bring."""
+    """A transport that keeps what is called through it, and can hold back what watches bring, or fail on it."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.calls: list[Call] = []
         self.flowing = asyncio.Event()
         self.flowing.set()
+        self.mistake: Exception | None = None  # as code has them, not networks
 
     async def call(self, call: Call) -> Reply:
         self.calls.append(call)
@@ -135,6 +136,8 @@ class Tap:
         async with aclosing(self._inner.stream(call, inactivity)) as lines:
             async for line in lines:
                 await self.flowing.wait()
+                if self.mistake is not None:
+                    raise self.mistake
                 yield line
 
     async def close(self) -> None:
