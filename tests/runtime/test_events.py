@@ -195,6 +195,26 @@ async def test_a_full_queue_loses_events_and_says_so_once_a_minute(said: list[di
     assert [line["lost"] for line in said] == [1, 4]
 
 
+async def test_an_api_that_hangs_holds_up_the_end_for_a_few_seconds_only(said: list[dict[str, Any]]) -> None:
+    class Hanging:
+        async def create(self, obj: Any) -> Any:
+            await asyncio.Event().wait()
+
+    clock, before = FakeClock(), asyncio.all_tasks()
+
+    async def life() -> None:
+        async with recorder(Hanging(), clock) as events:
+            events.normal(ConfigMap(metadata=ObjectMeta(name="thing", namespace="default")), "Made", "it is there")
+
+    living = asyncio.create_task(life())
+    await clock.advance(4.9)
+    assert not living.done()
+    await clock.advance(0.1)
+    await living
+    assert said == [{"component": COMPONENT}]
+    assert asyncio.all_tasks() == before
+
+
 def test_recording_garbage_raises_nothing() -> None:
     events = recorder(None, FakeClock())
     events.normal(None, "Said", "what")  # type: ignore[arg-type]

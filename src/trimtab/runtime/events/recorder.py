@@ -115,7 +115,7 @@ class Recorder:
         try:
             await within(self._clock, FAREWELL, self.flush())
         except TimeoutError:
-            log.warning("events are lost at the end", component=self.component, lost=len(self._new))
+            log.warning("events may be lost: the API did not take them before the end", component=self.component)
         finally:
             await ended(self._task)
         self._task = None
