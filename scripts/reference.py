@@ -50,10 +50,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 """The rooms, and of each the modules that operators use; all when none is named."""
 
 INNER = {
-    "runtime": "deadline driver guarded informers lease limits nats_connection nats_credentials objects prepare reflector rights "
-    "workitem workqueue",
+    "runtime": "cache deadline driver guarded informers lease limits nats_connection nats_credentials objects prepare reflector "
+    "rights tasks workitem workqueue",
     "storage": "folder http postgres retry serve spool threads",
-    "testing": "loop network peer pki ports process sealed usage",
+    "testing": "loop network peer pki ports sealed simulated_process usage",
 }
 """How the rooms are made: for those who change them."""
 
