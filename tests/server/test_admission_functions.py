@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -13,7 +14,17 @@ from msgspec import UNSET, UnsetType
 
 from tests.runtime.webhooks_gadgets import ADMISSION, Gadget, gadget
 from tests.server.api import Api, running
-from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Function, Operation, Reader, repeat
+from trimtab.model.admission import (
+    Admission,
+    AdmissionRequest,
+    Allowed,
+    Denied,
+    Function,
+    Operation,
+    Reader,
+    ask,
+    repeat,
+)
 from trimtab.model.crd import crd
 from trimtab.model.kubernetes import ConfigMap, Deployment
 from trimtab.model.resource import Resource
@@ -192,13 +203,16 @@ async def test_a_function_that_takes_too_long_refuses_the_write() -> None:
     [
         (ValueError("password: hunter2"), "it raised ValueError"),
         (TimeoutError(), "it raised TimeoutError"),
+        (SystemExit(1), "it raised SystemExit"),
+        (KeyboardInterrupt(), "it raised KeyboardInterrupt"),
+        (asyncio.CancelledError(), "it raised CancelledError"),
         (True, "it answered with bool"),
         (Allowed(object=Untyped({})), "it may not change the object"),
     ],
 )
 async def test_a_function_that_fails_refuses_the_write_and_tells_no_secrets(answered: Any, why: str) -> None:
     async def fail(request: AdmissionRequest[ConfigMap], reader: Reader) -> Any:
-        if isinstance(answered, Exception):
+        if isinstance(answered, BaseException):
             raise answered
         return answered
 
@@ -206,6 +220,35 @@ async def test_a_function_that_fails_refuses_the_write_and_tells_no_secrets(answ
         answer = await api.post(MAPS, {"metadata": {"name": "a"}})
         message = f'Internal error occurred: admission function "watching" failed: {why}'
         assert (answer.code, answer.doc["message"]) == (500, message)
+
+
+async def test_a_mutating_function_that_wants_to_end_the_process_ends_only_the_write() -> None:
+    async def leave(request: AdmissionRequest[ConfigMap], reader: Reader) -> Allowed | Denied:
+        sys.exit("bye")
+
+    async with running(admission=(watching(leave, mutating=True),)) as api:
+        answer = await api.post(MAPS, {"metadata": {"name": "a"}})
+        message = 'Internal error occurred: admission function "watching" failed: it raised SystemExit'
+        assert (answer.code, answer.doc["message"]) == (500, message)
+        assert (await api.get(MAPS)).code == 200
+
+
+async def test_who_stops_asking_is_not_told_that_the_function_failed() -> None:
+    asked = asyncio.Event()
+
+    async def hang(request: AdmissionRequest[ConfigMap], reader: Reader) -> Allowed | Denied:
+        asked.set()
+        await asyncio.Event().wait()
+        return Allowed()
+
+    scheme = Scheme()
+    document = Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    request = AdmissionRequest(operation=Operation.CREATE, kind=scheme.kind_of(ConfigMap), object=document)
+    asking = asyncio.create_task(ask(watching(hang), request, cast("Reader", None), scheme))
+    await asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
 
 
 async def test_a_function_cannot_change_the_object_by_accident() -> None:

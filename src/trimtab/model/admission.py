@@ -10,7 +10,12 @@ terminating object may always let go of its finalizers: for that nobody is asked
 Assumptions: the function has no effects (`sideEffects: None`): it may be called for a dry run, and for a write that
 fails afterwards. What it reads may change before the write is committed.
 
-Caveats: `object` always is of the declared class, for another shape is refused. `old` comes as Untyped where it does not
+Whatever the function raises, `SystemExit` and a `CancelledError` of its own included, is a failure that refuses the
+write; only a cancellation of the task that asks goes through.
+
+Caveats: the function runs in the server's event loop. One that blocks (`time.sleep`, a file on a slow disk, a long
+computation) stalls the whole API, and no timeout can end it: await, or use `asyncio.to_thread`. What tasks of its own
+raise is its own affair. `object` always is of the declared class, for another shape is refused. `old` comes as Untyped where it does not
 fit, so that an object from before a rule can still be repaired. The name is empty where the server is yet to make it.
 """
 
@@ -203,13 +208,19 @@ def refusal(request: AdmissionRequest[Any], denied: Denied) -> StatusError:
 
 
 async def _called(admission: Admission, typed: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+    task = asyncio.current_task()
+    cancellations = 0 if task is None else task.cancelling()
     try:
         async with asyncio.timeout(admission.timeout) as limit:
             answer: object = await admission.function(typed, reader)
     except TimeoutError as error:
         why = f"no answer within {admission.timeout:g} s" if limit.expired() else "it raised TimeoutError"
         raise AdmissionFailed(admission.name, why) from error
-    except Exception as error:  # whatever it is, the write is refused and the cause kept for the log
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # whatever it is, the write is refused and the cause kept for the log
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > cancellations:
+            raise
         raise AdmissionFailed(admission.name, f"it raised {type(error).__name__}") from error
     if not isinstance(answer, Allowed | Denied):
         raise AdmissionFailed(admission.name, f"it answered with {type(answer).__name__}")
