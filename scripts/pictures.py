@@ -127,7 +127,7 @@ def operator(folder: Path, place: Path) -> None:
     file = ROOT / "examples" / "operator" / "lighthouses.py"
     with TrimtabServer(place, flags=("--operator", str(file), "--log-format", "text")) as server:
         stage = Stage(place, server.kubeconfig)
-        server.wait_until(lambda: "controllers work" in server.log(), within=60)
+        server.wait_until(lambda: "controller works" in server.log(), within=60)
         started = f"trimtab is ready at {server.url}  kubeconfig .trimtab/kubeconfig"
         scenes = [(command, stage.run(command)) for command in OPERATOR]
         command = "trimtab up --operator examples/operator/lighthouses.py"

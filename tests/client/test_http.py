@@ -364,3 +364,36 @@ async def test_a_certificate_without_its_key_is_told(trimtab_server: TrimtabServ
     async with carried(Config(server=trimtab_server.url, credentials=wrong, source="kubeconfig")) as transport:
         with pytest.raises(ConfigError, match="kubeconfig: the client certificate or its key cannot be used"):
             await transport.call(GET)
+
+
+# hostile answers
+
+
+@pytest.mark.parametrize(
+    "trailers", [b"x-more: yes\r\n" * 20_000, b"x-more: " + b"y" * 300_000], ids=["many", "one that is long"]
+)
+async def test_trailers_are_bounded(trailers: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+    async with serving(head + trailers) as peer, carried(peer.config, policy=Policy(attempts=1)) as transport:
+        with pytest.raises(Unreachable, match="too much that is no body"):
+            await transport.call(GET)
+
+
+async def test_a_second_answer_that_nobody_asked_for_is_not_read() -> None:
+    one = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    async with serving(one + one.replace(b"{}", b"[]"), answer(200)) as peer, carried(peer.config) as transport:
+        assert (await transport.call(GET)).body == b"{}"
+        assert (await transport.call(GET)).body == b"{}", "on a connection of its own"
+
+
+async def test_a_stream_may_be_announced() -> None:
+    announced = b"HTTP/1.1 100 Continue\r\n\r\n" + chunks(b"{}\n")
+    async with serving(announced) as peer, carried(peer.config) as transport:
+        assert await anext(transport.stream(GET, 5)) == b"{}"
+
+
+async def test_a_change_of_protocol_is_no_answer() -> None:
+    switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nnonsense"
+    async with serving(switch) as peer, carried(peer.config, policy=Policy(attempts=1)) as transport:
+        with pytest.raises(Unreachable):
+            await transport.call(GET)

@@ -21,7 +21,7 @@ EXAMPLES = ROOT / "examples" / "operator"
 def home(folder: Path, file: str) -> Iterator[TrimtabServer]:
     """A fresh server with the operator beside it."""
     with TrimtabServer(folder, flags=("--operator", str(EXAMPLES / file))) as server:
-        server.wait_until(lambda: "controllers work" in server.log(), within=30)
+        server.wait_until(lambda: "controller works" in server.log(), within=30)
         yield server
 
 
@@ -111,7 +111,7 @@ def test_a_survey_runs_on_a_cluster_with_the_rights_that_install_prints(
     command += ["--data-dir", str(tmp_path / "data"), "--blobs", str(tmp_path / "blobs")]
     manifest = (EXAMPLES / "soundings.yaml").read_text().replace(":8000/", f":{hydrographer}/")
     with Process(command, log=tmp_path / "log") as process:
-        process.wait_until(lambda: "controllers work" in process.tail(), within=30)
+        process.wait_until(lambda: "controller works" in process.tail(), within=30)
         shell(real_cluster, "kubectl apply -f -", stdin=manifest)
         shell(real_cluster, "kubectl wait survey/weser --for=condition=Ready --timeout=30s")
         shell(real_cluster, "kubectl delete survey/weser secret/hydrographer --timeout=20s")

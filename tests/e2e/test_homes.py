@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabServer]:
 
 
 def until_working(server: TrimtabServer, times: int = 1) -> None:
-    server.wait_until(lambda: server.log().count("controllers work") >= times, within=30)
+    server.wait_until(lambda: server.log().count("controller works") >= times, within=30)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_an_operator_runs_alone_against_any_server(
     kubectl("create", "namespace", namespace)
     command = [TRIMTAB, "run", str(LIGHTHOUSES), "--kubeconfig", str(server.kubeconfig), "--data-dir", str(tmp_path)]
     with Process(command, log=tmp_path / "log") as process:
-        process.wait_until(lambda: "controllers work" in process.tail(), within=30)
+        process.wait_until(lambda: "controller works" in process.tail(), within=30)
         kubectl("apply", "-f", "-", stdin=lighthouse())
         wait_for_logbook(kubectl)
 
@@ -162,14 +162,14 @@ def test_a_cluster_takes_what_install_prints_and_one_of_two_replicas_acts(
         return Process(command, log=tmp_path / f"log{number}")
 
     with replica(1) as first:
-        first.wait_until(lambda: "controllers work" in first.tail(), within=30)
+        first.wait_until(lambda: "controller works" in first.tail(), within=30)
         with replica(2) as second:
             second.wait_until(lambda: "controllers start" in second.tail(), within=30)
             kubectl("apply", "-f", "-", stdin=lighthouse())
             wait_for_logbook(kubectl)
-            assert "controllers work" not in second.tail(), "it stands by"
+            assert "controller works" not in second.tail(), "it stands by"
             first.stop()
-            second.wait_until(lambda: "controllers work" in second.tail(), within=30)
+            second.wait_until(lambda: "controller works" in second.tail(), within=30)
             kubectl("delete", "configmap", "roter-sand-logbook")
             kubectl("wait", "--for=create", "configmap/roter-sand-logbook", "--timeout=30s")
 

@@ -77,7 +77,7 @@ def running(*words: str, checkout: Path, log: Path) -> Process:
     command = [str(Path(sys.executable).with_name("trimtab")), *words]
     kubeconfig = checkout / ".trimtab" / "kubeconfig"
     process = Process([*command, "--kubeconfig", str(kubeconfig), "--data-dir", str(log.parent / "data")], log=log)
-    process.wait_until(lambda: "controllers work" in process.tail(), within=30)
+    process.wait_until(lambda: "controller works" in process.tail(), within=30)
     return process
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tests.runtime.widgets import PATIENCE, Tap, tapped, until
+from tests.runtime.widgets import PATIENCE, Tap, running, tapped, until
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query, Ref
 from trimtab.model.clock import SystemClock
@@ -20,9 +20,11 @@ from trimtab.model.kubernetes import ConfigMap, Namespace
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.cached import CachedClient, covers
-from trimtab.runtime.changes import Change
+from trimtab.runtime.changes import Change, Request
+from trimtab.runtime.controller import Controller
 from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
+from trimtab.runtime.manager import Manager
 
 HELD = "runtime.example.com/held"
 ANY = Query()
@@ -250,3 +252,23 @@ async def test_a_read_behind_the_cache_is_the_servers(reach: Reach, namespace: s
 )
 def test_a_cache_answers_for_what_its_scope_covers(scope: Query, asked: Query, covered: bool) -> None:
     assert covers(scope, asked) is covered
+
+
+async def test_what_left_the_scope_of_a_controller_is_gone_for_it(client: ApiClient, namespace: str) -> None:
+    """Who goes by a label must not touch an object that has lost it, though the server still has the object."""
+    seen: asyncio.Queue[bool] = asyncio.Queue()
+
+    class ByLabel(Controller[ConfigMap]):
+        query = Query(namespace=namespace, labels="greet")
+
+        async def reconcile(self, request: Request) -> None:
+            seen.put_nowait(await self.client.find(ConfigMap, request.name, request.namespace) is not None)
+
+    manager = Manager(client)
+    manager.add(ByLabel())
+    async with running(manager), asyncio.timeout(30):
+        labelled = ObjectMeta(name="one", namespace=namespace, labels={"greet": "World"})
+        made = await client.create(ConfigMap(metadata=labelled))
+        assert await seen.get() is True
+        await client.patch(made, made.replace(metadata=msgspec.structs.replace(made.metadata, labels={})))
+        assert await seen.get() is False

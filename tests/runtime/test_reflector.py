@@ -328,3 +328,59 @@ async def test_long_lists_whose_watches_fail_are_not_read_without_a_pause() -> N
             if len(slept) == 8:
                 break
     assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(slept))
+
+
+async def test_a_server_that_takes_long_not_to_answer_is_asked_less_and_less() -> None:
+    """The transport tries for seconds before it gives up; that is no watch that lived."""
+    slept: list[float] = []
+
+    class Passing(SystemClock):
+        now_is = 0.0
+
+        def monotonic(self) -> float:
+            return self.now_is
+
+        async def sleep(self, seconds: float) -> None:
+            slept.append(seconds)
+            await asyncio.sleep(0)
+
+    clock = Passing()
+    told_once = False
+
+    class Gone:
+        async def call(self, call: Call) -> Reply:
+            raise AssertionError("it streams")
+
+        async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+            nonlocal told_once
+            if not told_once:
+                told_once = True
+                yield (
+                    b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5",'
+                    b'"annotations":{"k8s.io/initial-events-end":"true"}}}}'
+                )
+            clock.now_is += 3.0
+            raise Unreachable("does not answer")
+
+        async def close(self) -> None: ...
+
+    enough = asyncio.Event()
+    reflector = Reflector(
+        ApiClient(Gone()),
+        ConfigMap,
+        Query(),
+        clock=clock,
+        chance=random.Random(1),
+        failed=lambda error, pause: enough.set() if len(slept) >= 8 else None,
+    )
+
+    async def read() -> None:
+        async with aclosing(reflector.told()) as told:
+            async for _ in told:
+                pass
+
+    task = asyncio.create_task(read())
+    await enough.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(slept[:8]))

@@ -10,6 +10,7 @@ from tests.runtime.widgets import Maker, Widget, define, running, until_found, w
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query, Ref
 from trimtab.model import kubernetes
+from trimtab.model.admission import Admission, Allowed
 from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Event, Secret
@@ -19,7 +20,7 @@ from trimtab.runtime.election import Election
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.prepare import prepare
-from trimtab.runtime.rights import account, at_home, everywhere, lease_of
+from trimtab.runtime.rights import account, at_home, grants, lease_of, rules_by_place
 from trimtab.runtime.system import NAMESPACE, Rule, System
 from trimtab.server.auth.identity import MASTERS, User
 from trimtab.server.core import Server
@@ -103,7 +104,7 @@ def test_one_who_watches_events_keeps_the_right_to_record_them(scheme: Scheme) -
 
     (rule,) = (
         rule
-        for rule in everywhere(System(name="ear", kinds=(Widget,), reconciles=(Listener,)), scheme)
+        for rule in rules_by_place(System(name="ear", kinds=(Widget,), reconciles=(Listener,)), scheme)[""]
         if rule["apiGroups"] == ["events.k8s.io"]
     )
     assert set(rule["verbs"]) == {"get", "list", "watch", "create", "patch"}
@@ -118,5 +119,40 @@ def test_rules_of_its_own_are_written_as_rbac_has_them(scheme: Scheme) -> None:
         "resources": ["deployments/scale"],
         "resourceNames": ["web"],
         "verbs": ["patch"],
-    } in everywhere(system, scheme)
+    } in rules_by_place(system, scheme)[""]
     assert {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]} in at_home(system, scheme)
+
+
+def test_a_controller_that_keeps_to_a_namespace_has_rights_only_there(scheme: Scheme) -> None:
+    class Kept(Controller[Secret]):
+        query = Query(namespace="harbour")
+        owns = (ConfigMap,)
+
+    documents = grants(System(name="kept", reconciles=(Kept,)), scheme)
+    assert [(d["kind"], d["metadata"].get("namespace")) for d in documents] == [
+        ("ServiceAccount", NAMESPACE),
+        ("Role", "harbour"),
+        ("RoleBinding", "harbour"),
+        ("Role", NAMESPACE),
+        ("RoleBinding", NAMESPACE),
+    ]
+
+
+def test_nobody_may_make_secrets(scheme: Scheme) -> None:
+    """One of the type of a token stands for any account of its namespace."""
+
+    async def function(request: object, reader: object) -> Allowed:
+        return Allowed()
+
+    asked = Admission(name="ask", kinds=(Widget,), function=function)  # type: ignore[arg-type]
+    documents = grants(System(name="asked", kinds=(Widget,), reconciles=(Maker,), admissions=(asked,)), scheme)
+    rules = [rule for d in documents for rule in d.get("rules", ()) if "secrets" in rule["resources"]]
+    assert rules == [
+        {
+            "apiGroups": [""],
+            "resources": ["secrets"],
+            "resourceNames": ["asked-webhook-certs"],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    assert [d["metadata"]["name"] for d in documents if d["kind"] == "Secret"] == ["asked-webhook-certs"]

@@ -7,10 +7,13 @@ import sys
 
 def main() -> None:
     """The `trimtab` program."""
-    from trimtab.cli import app
+    try:
+        from trimtab.cli import app
 
-    if sys.argv[1:2] == ["up"]:
-        from trimtab.cli import quick
+        if sys.argv[1:2] == ["up"]:
+            from trimtab.cli import quick
 
-        quick.run(app.up, sys.argv[2:])
-    app.app()
+            quick.run(app.up, sys.argv[2:])
+        app.app()
+    except KeyboardInterrupt:  # before anyone listens for it
+        sys.exit(130)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import sys
 import uuid
@@ -20,12 +19,14 @@ from typing import Any
 import msgspec
 
 from trimtab.cli.access import Access, configured
-from trimtab.cli.codes import FAILED, Problem, complain
+from trimtab.cli.codes import FAILED, REFUSED, Problem, complain, told
+from trimtab.cli.interrupts import stop_on_signals
 from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.client.api import ApiClient
-from trimtab.client.config import SERVICE_ACCOUNT, Config, ConfigError, unix
+from trimtab.client.config import SERVICE_ACCOUNT, Config, unix
 from trimtab.client.connect import connect
+from trimtab.client.transport import FAILURES
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.logs import log
 from trimtab.runtime.election import Election
@@ -85,16 +86,19 @@ def controllers(options: Options) -> int:
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
         tune()
         return uvloop.run(_run(options, systems, config))
-    except (NoSystem, Problem, ConfigError, BlobsConfigError, BlobError, QueueUnavailable, ValueError) as error:
+    except FAILURES as error:  # before anything runs: a server that is not there, or refuses
+        code, message = told(error)
+        hint = "; --no-crds if the kinds are defined already" if options.define and code == REFUSED else ""
+        complain(message + hint)
+        return code
+    except (NoSystem, Problem, BlobsConfigError, BlobError, QueueUnavailable) as error:
         complain(str(error))
         return FAILED
 
 
 async def _run(options: Options, systems: Sequence[System], config: Config) -> int:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop_on_signals(stop)
     parent = await _stop_with_input(stop) if options.socket else None
     scheme = scheme_of(systems)
     metrics = Metrics()

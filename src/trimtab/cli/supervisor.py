@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections.abc import Sequence
 
+from trimtab.model import backoff
 from trimtab.model.clock import Clock
 from trimtab.model.logs import log
 
@@ -36,8 +37,7 @@ class Supervisor:
                 began = self._clock.monotonic()
                 ended = await self._lived()
                 failures = 0 if self._clock.monotonic() - began >= STEADY else failures
-                longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
-                pause = longest * self._chance.uniform(0.8, 1.0)
+                pause = backoff.pause(failures, FIRST_PAUSE, LONGEST_PAUSE, self._chance)
                 log.error(f"the {self._name} ended", why=ended, again_in=round(pause, 1))
                 await self._clock.sleep(pause)
                 failures += 1

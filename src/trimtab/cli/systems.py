@@ -46,7 +46,20 @@ def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
             raise NoSystem(
                 f'two systems are called "{system.name}", and would be one account with one lease: rename one'
             )
+    if systems:
+        _check(systems)
     return systems
+
+
+def _check(systems: Sequence[System]) -> None:
+    """That their kinds can be defined: better told now than by a process that fails at each start."""
+    from trimtab.runtime.prepare import definitions
+
+    for system in systems:
+        try:
+            definitions((system,), scheme_of((system,)))
+        except (ValueError, TypeError) as error:
+            raise NoSystem(f"{system.source or system.name}: {error}") from None
 
 
 def _split(chosen: str) -> tuple[str, ...]:
@@ -108,7 +121,7 @@ def is_kind(cls: type[Resource]) -> bool:
 
 def _imported(path: Path) -> ModuleType:
     if not path.is_file():
-        raise NoSystem(f"{path}: no such file")
+        raise NoSystem(f"{path}: it is no file" if path.exists() else f"{path}: no such file")
     name = "trimtab_operator_" + re.sub(r"\W", "_", path.stem)  # a file may be called as a module is: secrets.py
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -118,13 +131,14 @@ def _imported(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise NoSystem(f"{path}{_line_of(error, path)}: {type(error).__name__}: {error}") from error
     return module
 
 
-def _line_of(error: Exception, path: Path) -> str:
+def _line_of(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    own = path.resolve()
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == own]
     return f":{frames[-1].lineno}" if frames else ""

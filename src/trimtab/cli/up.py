@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import random
-import signal
 import socket
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from trimtab.cli.interrupts import stop_on_signals
 from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem
 from trimtab.model.admission import Admission
@@ -87,15 +87,12 @@ def _controllers(data_dir: Path, chosen: str, operators: tuple[Path, ...], log_f
 
 async def _serve(settings: Settings, beside: Beside) -> int:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop_on_signals(stop)
     async with serve(settings, admission=beside.admissions, scheme=beside.scheme) as running:
         print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
         supervised = asyncio.create_task(_supervise(beside) if beside.command else asyncio.Event().wait())
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait({supervised, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        print("stopping", file=sys.stderr, flush=True)
         for task in (supervised, stopped):
             task.cancel()
         await asyncio.wait({supervised, stopped})

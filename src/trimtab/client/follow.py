@@ -18,6 +18,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, overload
 
 from trimtab.client.protocol import AnyKind, Client, Event, EventType, Listing, Query, R
+from trimtab.model import backoff
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.errors import StatusError
 
@@ -116,7 +117,7 @@ async def follow(
             outcome = Outcome.EXPIRED if error.code == 410 else Outcome.FAILED
         except (OSError, TimeoutError) as error:
             problem = error
-        pause = _pause(failures)
+        pause = backoff.pause(failures, FIRST_PAUSE, LONGEST_PAUSE, random)
         if phase is Phase.WATCHING and clock.monotonic() - began >= ALIVE:
             failures, pause = 0, 0.0
         if problem is not None and failed is not None:
@@ -125,8 +126,3 @@ async def follow(
             await clock.sleep(pause)
             failures += 1
         phase = after(phase, outcome)
-
-
-def _pause(failures: int) -> float:
-    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter

@@ -134,12 +134,12 @@ class Connection(asyncio.Protocol):
     def _begin(self, stream: bool, limit: int) -> None:
         self._stream = stream
         self._limit = limit
-        self._head = 0
         self._code = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._parts: deque[bytes] = deque()
         self._size = 0
         self._complete = False
+        self._unread = 0  # bytes since the last of a body
         self._to_the_end = False  # the body ends with the connection
         self._keep = False
 
@@ -227,14 +227,13 @@ class Connection(asyncio.Protocol):
         if not self._busy:
             self._fail(Broken("an answer came that nobody asked for"))
             return
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(self._failure or Broken(f"the answer is no HTTP: {error}"))
-        if not self._code:
-            self._head += len(data)
-            if self._head > MAX_HEAD:
-                self._fail(Broken("the head of the answer is too long"))
+        if self._unread > MAX_HEAD:
+            self._fail(Broken("the answer has too much that is no body"))
 
     def eof_received(self) -> None:
         if self._to_the_end and not self._complete:
@@ -249,15 +248,20 @@ class Connection(asyncio.Protocol):
 
     # --- the parser calls --------------------------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        if self._complete:
+            raise ValueError("a second answer")
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        if not self._code:  # later ones are trailers, which nobody asked for
+            self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._code = self._parser.get_status_code()
         self._keep = self._parser.should_keep_alive()
         names = {name for name, _ in self._headers}
         self._to_the_end = not names & {b"content-length", b"transfer-encoding"} and self._code not in (204, 304)
-        if self._stream:
+        if self._stream and self._code >= 200:
             if self._code >= 300:
                 self._stream = False  # a refusal is read whole
             else:
@@ -266,6 +270,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         self._parts.append(body)
         self._size += len(body)
+        self._unread = 0
         if self._stream:
             self._wake()
             if self._size > HIGH_WATER and self._transport is not None:

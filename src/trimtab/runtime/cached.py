@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.client.api import ApiClient, remains
 from trimtab.client.entries import entry
-from trimtab.client.protocol import AnyKind, Client, Event, Listing, Object, Preconditions, Query, R, Ref
+from trimtab.client.protocol import AnyKind, Client, Event, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.model.errors import StatusError, not_found
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
@@ -28,10 +28,22 @@ class CachedClient:
     """Fulfils the `Client` protocol; `find` and `indexed` beside it. `writer` is who may write: a guarded client when
     only the leader may."""
 
-    def __init__(self, client: ApiClient, informers: Informers, writer: Client | None = None) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        informers: Informers,
+        writer: Client | None = None,
+        own: tuple[Named, Query] | None = None,
+    ) -> None:
         self._client = client
         self._informers = informers
         self._writer: Client = writer or client
+        self._own = own
+
+    def within(self, kind: AnyKind, query: Query) -> CachedClient:
+        """For a controller that follows a part of its kind: what is not in that part is not there. An object that loses
+        its label is gone, for one who goes by the label."""
+        return CachedClient(self._client, self._informers, self._writer, (self._informers.named(kind)[0], query))
 
     @property
     def scheme(self) -> Scheme:
@@ -51,11 +63,14 @@ class CachedClient:
         """The object, or None when it is not there."""
         place = await self._client.place(kind)
         request = Request((namespace or self._client.namespace) if place.namespaced else "", name)
+        own = self._own is not None and self._informers.named(kind)[0] == self._own[0]
         for informer in self._informers.of(kind):
+            if own and self._own is not None and informer.query != self._own[1]:
+                continue
             found = informer.cache.get(request)
             if found is not None and not informer.query.metadata_only:
                 return informer.cache.decode(found)
-            if covers(informer.query, Query(namespace=request.namespace)):
+            if covers(informer.query, Query(namespace=request.namespace)) or (own and found is None):
                 return None
         try:
             return await self._client.get(kind, name, namespace)

@@ -65,12 +65,16 @@ class Driver:
 
     @property
     def waits_for(self) -> str:
-        """What is not there yet, and why; "" when all is."""
-        missing = [(i, i.problem) for i, _ in self._sources if not i.synced.is_set()]
-        names = (f"{self._informers.named(i.kind)[0].kind}{f': {why}' if why else ''}" for i, why in missing)
+        """What is not there yet, or is there no more, and why; "" when all is well."""
         if self._problem is not None:
             return f"the start of {self.controller.name}: {said(self._problem)}"
-        return ", ".join(dict.fromkeys(names))
+        missing = [
+            informer.stale
+            if informer.synced.is_set()
+            else informer.trouble or self._informers.named(informer.kind)[0].kind
+            for informer, _ in self._sources
+        ]
+        return ", ".join(dict.fromkeys(why for why in missing if why))
 
     def open(self) -> None:
         """Follow the kinds that matter. Returns at once; the caches fill by themselves."""
@@ -96,6 +100,7 @@ class Driver:
         for informer, _ in self._sources:
             await informer.synced.wait()
         await self._start()
+        self.controller.log.info("controller works")
         own = self._sources[0][0]
         for entry in own.cache.entries_of_watch():  # others may have acted meanwhile, and left time-outs to us
             self.queue.add(Request(entry.namespace, entry.name), LOW)

@@ -7,6 +7,7 @@ handler only maps a change to requests and puts them in a queue. One that joins 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,6 +15,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.entries import Snapshot
 from trimtab.client.protocol import AnyKind, Named, Query
 from trimtab.model.clock import Clock
+from trimtab.model.errors import StatusError
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.resource import Resource
@@ -25,6 +27,9 @@ from trimtab.runtime.tasks import ended
 
 Handler = Callable[[Change], None]
 
+STALE = 30.0  # seconds that a watch may fail before its cache counts as old
+FORGIVEN = 75.0  # seconds after the last failure
+
 
 class Informer:
     """One kind within one scope."""
@@ -33,6 +38,8 @@ class Informer:
         self.kind = kind
         self.query = query
         self.problem: Exception | None = None  # why it is not up to date; None when it is
+        self._failing_since = self._failed_at = -math.inf
+        self._clock = informers.clock
         names, cls = informers.named(kind)
         self.cache = Cache(informers, cls, names.api_version, names.kind, query)
         self.synced = asyncio.Event()
@@ -92,7 +99,25 @@ class Informer:
         except Exception:  # a handler's mistake must stop neither the watch nor the other handlers
             log.exception("a handler failed on a change", kind=self._name, object=str(change.request))
 
+    @property
+    def stale(self) -> str:
+        """Why what is cached may be old: the watch has failed for a while, and failed again lately. "" when all is well.
+        A watch that is up again says so by a bookmark, within a minute or two."""
+        now = self._clock.monotonic()
+        failing = self.problem is not None and now - self._failing_since > STALE and now - self._failed_at < FORGIVEN
+        return self.trouble if failing else ""
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong last, in words; "" for nothing."""
+        if isinstance(self.problem, StatusError) and self.problem.code == 404:
+            return f"{self._name}, which is not served here: define its CRD"
+        return f"{self._name}: {self.problem}" if self.problem else ""
+
     def _failed(self, error: Exception, pause: float) -> None:
+        self._failed_at = self._clock.monotonic()
+        if self.problem is None:
+            self._failing_since = self._failed_at
         self.problem = error
         if pause >= 1.0:  # what passes at once is no news
             log.warning("the watch is interrupted", kind=self._name, error=str(error), again_in=round(pause, 1))

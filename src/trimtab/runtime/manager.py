@@ -17,7 +17,6 @@ from typing import Any
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Client
 from trimtab.model.clock import Clock, SystemClock
-from trimtab.model.logs import log
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.controller import Controller
 from trimtab.runtime.driver import Driver
@@ -69,7 +68,8 @@ class Manager:
         name = controller.name or self.informers.named(controller.kind)[0].kind.lower()
         if any(name == other.name for other in self._drivers):
             raise ValueError(f'there is a controller "{name}" already; set another `name`')
-        controller.bind(name, self.cached, self.clock, self.events)
+        client = self.cached.within(controller.kind, controller.query)
+        controller.bind(name, client, self.clock, self.events)
         driver = Driver(controller, self.informers, clock=self.clock, chance=self._chance, metrics=self.metrics)
         if self._running:
             try:
@@ -138,7 +138,6 @@ class Manager:
 
     async def _lead(self) -> None:
         """Work until we are to stop; cancelled when the lease is lost."""
-        log.info("controllers work", controllers=[c.name for c in self._drivers])
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group

@@ -13,7 +13,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.apply import apply
-from trimtab.runtime.rights import grants
+from trimtab.runtime.rights import grants, places
 from trimtab.runtime.system import NAMESPACE, System
 
 MANAGER = "trimtab-install"
@@ -22,18 +22,26 @@ PATIENCE = 60.0
 
 def documents(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
     """In the order in which they can be applied."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    names = dict.fromkeys((NAMESPACE, *(place for system in systems for place in places(system))))
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    return [
+        *namespaces,
+        *definitions(systems, scheme),
+        *(grant for system in systems for grant in grants(system, scheme)),
+    ]
+
+
+def definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
+    """Of the systems' kinds."""
     own = Scheme(scheme.suffix)
     for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):
         own.register(kind)
-    return [namespace, *crds(own), *(grant for system in systems for grant in grants(system, scheme))]
+    return crds(own)
 
 
 async def prepare(client: ApiClient, systems: Sequence[System], *, rights: bool = True) -> None:
     """Apply it all, or without `rights` the kinds only, and wait until those are served."""
-    for document in documents(systems, client.scheme):
-        if not rights and document["kind"] != "CustomResourceDefinition":
-            continue
+    for document in (documents if rights else definitions)(systems, client.scheme):
         await apply(client, Untyped(document), manager=MANAGER, force=True)
     async with asyncio.timeout(PATIENCE):
         for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):

@@ -25,6 +25,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.config import ConfigError
 from trimtab.client.entries import Delta, Entry, Snapshot, deltas, snapshot
 from trimtab.client.protocol import AnyKind, EventType, Query
+from trimtab.model import backoff
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 
@@ -100,7 +101,7 @@ class Reflector:
         failures = 0
         while True:
             began = self._clock.monotonic()
-            outcome = Outcome.ENDED
+            outcome, heard = Outcome.ENDED, False
             problem: Exception | None = None
             try:
                 if self.state.phase is Phase.LISTING:
@@ -110,7 +111,8 @@ class Reflector:
                     continue
                 async with aclosing(self._streamed()) as stream:
                     async for told in stream:
-                        failures = 0 if isinstance(told, Delta) else failures  # a list alone proves nothing
+                        if isinstance(told, Delta):  # a list alone proves nothing
+                            failures, heard = 0, True
                         yield told
                         if isinstance(told, Snapshot):
                             began = self._clock.monotonic()  # the watch begins where the list ends
@@ -118,11 +120,12 @@ class Reflector:
                 outcome, problem = _judged(self.state, error), error
             except (OSError, TimeoutError, ConfigError) as error:
                 outcome, problem = Outcome.FAILED, error
-            lived = self.state.phase is Phase.WATCHING and self._clock.monotonic() - began >= ALIVE
+            lasted = self.state.phase is Phase.WATCHING and self._clock.monotonic() - began >= ALIVE
+            lived = lasted and (heard or problem is None)  # a server that does not answer takes its time, too
             self.state = after(self.state, outcome, self.state.revision)
             if outcome is Outcome.UNSUPPORTED:
                 continue
-            pause = 0.0 if lived else self._pause(failures)
+            pause = 0.0 if lived else backoff.pause(failures, FIRST_PAUSE, LONGEST_PAUSE, self._chance)
             if problem is not None:
                 self._failed(problem, pause)
             failures = 0 if lived else failures + 1
@@ -150,10 +153,6 @@ class Reflector:
                     gathered = None
                 else:
                     _gather(gathered, delta)
-
-    def _pause(self, failures: int) -> float:
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
-        return longest * self._chance.uniform(0.5, 1.0)
 
 
 def _gather(entries: dict[tuple[str, str], Entry], delta: Delta) -> None:

@@ -1,8 +1,12 @@
 """What a system may do, as RBAC: derived from what its controllers declare, so that nobody grants more by habit.
 
 A controller reads its own kind, patches it (finalizers) and its status; makes and removes what it owns; reads what it
-watches; records events. In the system's own namespace it holds its lease. Anything else is a `Rule` of the system. The
-embedded server grants exactly the documents that `trimtab install` prints.
+watches; records events; all of that only in the namespace of its `query`, if it has one. In the system's own namespace
+it holds its lease. Anything else is a `Rule` of the system. The embedded server grants exactly the documents that
+`trimtab install` prints.
+
+Caveats: one with admission functions may patch its own webhook configurations, to put the certificates' authority there;
+RBAC cannot narrow that to the field, so whoever takes over such a system can point its webhooks at any kind.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from typing import Any
 
 from trimtab.client.protocol import AnyKind
 from trimtab.model.kind import Kind
+from trimtab.model.kubernetes import Event
 from trimtab.model.scheme import Scheme
 from trimtab.runtime.system import NAMESPACE, Rule, System
 
@@ -35,46 +40,57 @@ def grants(system: System, scheme: Scheme) -> list[Document]:
         metadata = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels}
         return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
 
-    def bound(kind: str, role: str, namespace: str = "") -> Document:
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name}
-        return made(kind, RBAC, name, namespace, roleRef=reference, subjects=[subject])
+    def bound(kind: str, namespace: str, rules: list[Document]) -> list[Document]:
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        binding = made(f"{kind}Binding", RBAC, name, namespace, roleRef=reference, subjects=[subject])
+        return [made(kind, RBAC, name, namespace, rules=rules), binding]
 
-    return [
-        made("ServiceAccount", "v1", system.name, NAMESPACE),
-        made("ClusterRole", RBAC, name, rules=everywhere(system, scheme)),
-        bound("ClusterRoleBinding", "ClusterRole"),
-        made("Role", RBAC, name, NAMESPACE, rules=at_home(system, scheme)),
-        bound("RoleBinding", "Role", NAMESPACE),
-    ]
+    documents = [made("ServiceAccount", "v1", system.name, NAMESPACE)]
+    by_place = rules_by_place(system, scheme)
+    if by_place.get(""):
+        documents += bound("ClusterRole", "", by_place.pop(""))
+    by_place[NAMESPACE] = [*by_place.get(NAMESPACE, ()), *at_home(system, scheme)]
+    for namespace, rules in by_place.items():
+        documents += bound("Role", namespace, rules)
+    if system.admissions:  # made here, so that nobody needs the right to make Secrets: those may stand for any account
+        documents.append(made("Secret", "v1", f"{system.name}-webhook-certs", NAMESPACE, type="Opaque"))
+    return documents
 
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
-def everywhere(system: System, scheme: Scheme) -> list[Document]:
-    """The rules of the ClusterRole."""
-    rights: dict[tuple[str, str], dict[str, None]] = {}
+def places(system: System) -> tuple[str, ...]:
+    """The namespaces that its controllers keep to."""
+    return tuple(dict.fromkeys(cls.query.namespace for cls in system.reconciles if cls.query.namespace))
 
-    def grant(kind: AnyKind, verbs: tuple[str, ...], part: str = "") -> None:
+
+def rules_by_place(system: System, scheme: Scheme) -> dict[str, list[Document]]:
+    """By namespace, with "" for everywhere: a controller that keeps to a namespace has rights only there."""
+    rights: dict[str, dict[tuple[str, str], dict[str, None]]] = {}
+
+    def grant(kind: AnyKind, verbs: tuple[str, ...], namespace: str, part: str = "") -> None:
         record = _record(kind, scheme, system)
         if record is not None and (part != "/status" or record.status):
-            rights.setdefault((record.group, record.plural + part), {}).update(dict.fromkeys(verbs))
+            place = rights.setdefault(namespace if record.namespaced else "", {})
+            place.setdefault((record.group, record.plural + part), {}).update(dict.fromkeys(verbs))
 
     for cls in system.reconciles:
-        grant(cls.kind, (*READ, "patch"))
-        grant(cls.kind, ("patch",), "/status")
+        at = cls.query.namespace
+        grant(cls.kind, (*READ, "patch"), at)
+        grant(cls.kind, ("patch",), at, "/status")
         if cls.owns:
-            grant(cls.kind, ("update",), "/finalizers")  # to own what blocks the owner's deletion
+            grant(cls.kind, ("update",), at, "/finalizers")  # to own what blocks the owner's deletion
         for kind in cls.owns:
-            grant(kind, KEEP)
+            grant(kind, KEEP, at)
         for watch in cls.watches:
-            grant(watch.kind, READ)
-    rights.setdefault(("events.k8s.io", "events"), {}).update(dict.fromkeys(("get", "create", "patch")))
-    return [
-        *_merged(rights),
-        *_webhooks(system),
-        *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme)),
-    ]
+            grant(watch.kind, READ, watch.query.namespace)
+        grant(Event, ("get", "create", "patch"), at)
+    rules = {place: _merged(found) for place, found in rights.items()}
+    more = [*_webhooks(system), *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme))]
+    if more:
+        rules[""] = [*rules.get("", ()), *more]
+    return rules
 
 
 def at_home(system: System, scheme: Scheme) -> list[Document]:
@@ -86,10 +102,7 @@ def at_home(system: System, scheme: Scheme) -> list[Document]:
     ]
     if system.admissions:
         named = {"resourceNames": [f"{system.name}-webhook-certs"]}
-        lease += [
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {"apiGroups": [""], "resources": ["secrets"], **named, "verbs": ["get", "patch"]},
-        ]
+        lease.append({"apiGroups": [""], "resources": ["secrets"], **named, "verbs": ["get", "patch"]})
     return [*lease, *(rule for r in system.rules if r.own_namespace for rule in _written(r, scheme))]
 
 
