@@ -4,19 +4,18 @@ Flow: a system declares an `Admission` in its own package. The embedded server c
 cluster `runtime/webhooks` serves it as a webhook; a reconcile may repeat it (`repeat`). All go through `ask`.
 
 Guarantees: the function sees copies, so it changes nothing by accident. It answers within `timeout` or the write is
-refused. A mutating function cannot change which object it is, nor lose fields that its class does not know. A
-terminating object may always let go of its finalizers: for that nobody is asked.
+refused. Whatever it raises refuses the write, `SystemExit` and a `CancelledError` of its own included; only a
+cancellation of the task that asks goes through. A mutating function cannot change which object it is, nor lose fields
+that its class does not know. A terminating object may always let go of its finalizers: for that nobody is asked.
 
 Assumptions: the function has no effects (`sideEffects: None`): it may be called for a dry run, and for a write that
-fails afterwards. What it reads may change before the write is committed.
+fails afterwards. What it reads may change before the write is committed. It does not block: it runs in the event loop of
+the server, so one that does (`time.sleep`, a long computation) stalls the whole API, and no timeout can end it. Await
+instead, or use `asyncio.to_thread`.
 
-Whatever the function raises, `SystemExit` and a `CancelledError` of its own included, is a failure that refuses the
-write; only a cancellation of the task that asks goes through.
-
-Caveats: the function runs in the server's event loop. One that blocks (`time.sleep`, a file on a slow disk, a long
-computation) stalls the whole API, and no timeout can end it: await, or use `asyncio.to_thread`. What tasks of its own
-raise is its own affair. `object` always is of the declared class, for another shape is refused. `old` comes as Untyped where it does not
+Caveats: `object` always is of the declared class, for another shape is refused. `old` comes as Untyped where it does not
 fit, so that an object from before a rule can still be repaired. The name is empty where the server is yet to make it.
+A `SystemExit` in a task that the function starts is not caught: asyncio hands it to the loop.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 They are asked as their webhooks would be on a cluster: mutating ones one after the other, validating ones all; in the
 version that they declare, whichever version is written (matchPolicy Equivalent); a failure refuses the write. Unlike
-there, a refusal's message is not wrapped in the name of a webhook.
+there, a refusal's message is not wrapped in the name of a webhook, and a function that blocks stalls the whole API: it
+runs in the server's event loop.
 """
 
 from __future__ import annotations
