@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
 from prometheus_client.core import Metric
 
-from trimtab.runtime.health import MAX_CONNECTIONS, MAX_REQUEST, Check, HealthServer
+from trimtab.runtime.health import HEAD_TIMEOUT, MAX_CONNECTIONS, MAX_REQUEST, Check, HealthServer
 from trimtab.runtime.metrics import CONTENT_TYPE, Metrics
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Answer(NamedTuple):
@@ -184,19 +187,53 @@ async def test_a_request_that_never_ends_is_cut_off_in_time() -> None:
         assert await send(server, b"GET /healthz HTTP/1.1\r\n") == b""
 
 
-async def test_too_many_connections_are_refused_and_leave_no_trace(server: HealthServer) -> None:
-    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(MAX_CONNECTIONS)]
+async def test_the_head_of_a_request_has_less_time_than_its_checks() -> None:
+    async with HealthServer(timeout=60) as server, asyncio.timeout(2 * HEAD_TIMEOUT):
+        assert await send(server, b"GET /healthz HTTP/1.1\r\n") == b""
 
-    assert await send(server, b"GET /healthz HTTP/1.1\r\n\r\n") == b""
 
-    for _, writer in idle:
-        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-    answers = [await reader.read() for reader, _ in idle]
-    for _, writer in idle:
+@contextlib.asynccontextmanager
+async def slow(server: HealthServer, count: int) -> AsyncIterator[list[Connection]]:
+    """Connections that begin a request and do not end it."""
+    opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(count)]
+    for _, writer in opened:
+        writer.write(b"GET /healthz HTTP/1.1\r\n")
+    yield opened
+    for _, writer in opened:
         writer.close()
 
-    assert all(b"200 OK" in answer for answer in answers)
-    assert (await ask(server, "/healthz")).status == 200
+
+async def test_every_probe_is_answered_however_many_slow_connections_are_open(server: HealthServer) -> None:
+    async with slow(server, MAX_CONNECTIONS + 100):
+        answers = [await ask(server, "/healthz") for _ in range(12)]
+        answers += await asyncio.gather(*(ask(server, "/readyz") for _ in range(12)))
+        assert [answer.status for answer in answers] == [200] * 24
+
+
+async def test_of_too_many_connections_the_one_that_waits_longest_is_closed(server: HealthServer) -> None:
+    async with slow(server, MAX_CONNECTIONS) as opened:
+        assert (await ask(server, "/healthz")).status == 200
+        (first, _), *others = opened
+        assert await first.read() == b""
+        for _, writer in others:
+            writer.write(b"\r\n")
+        assert all([b"200 OK" in await reader.read() for reader, _ in others])
+
+
+async def test_who_is_being_answered_does_not_make_room() -> None:
+    running, enough = asyncio.Event(), asyncio.Event()
+
+    async def check() -> None:
+        running.set()
+        await enough.wait()
+
+    async with HealthServer(checks={"slow": check}) as server:
+        asking = asyncio.create_task(ask(server, "/healthz"))
+        await running.wait()
+        async with slow(server, MAX_CONNECTIONS + 1):
+            assert (await ask(server, "/readyz")).status == 200
+            enough.set()
+            assert (await asking).status == 200
 
 
 async def test_leaving_closes_the_port_and_the_connections_on_it() -> None:

@@ -6,6 +6,9 @@ lists all, `?exclude=name` leaves one out, `/readyz/name` runs one alone and tel
 It stands on asyncio's streams and not on a web framework: three fixed paths, one short GET for each connection, each bounded
 in bytes, time and number. aiohttp.web has no time limit for a slow request and would have to be loaded.
 
+Slow clients lose. The head of a request must be there within two seconds, and when there are too many connections, the one
+that we have waited for longest makes room: a probe is answered however many others hang.
+
 There is no authentication. It listens on loopback unless told otherwise, and the list of checks withholds reasons.
 """
 
@@ -25,7 +28,9 @@ from trimtab.runtime.metrics import CONTENT_TYPE, Metrics
 from trimtab.runtime.tasks import ended
 
 MAX_REQUEST = 8 * 1024
-MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 256
+BACKLOG = 64  # accepted at once; a connection must outlive a few such rounds, or a flood ends it before it is read
+HEAD_TIMEOUT = 2.0
 
 Check = Callable[[], Awaitable[None] | None]
 """Raises, with the reason, when something is wrong. It runs on the event loop and must not block it."""
@@ -50,10 +55,13 @@ class HealthServer:
         self._metrics = metrics
         self._timeout = timeout
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._waiting: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}  # for their clients; longest first
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, self._host, self._port, limit=MAX_REQUEST)
+        self._server = await asyncio.start_server(
+            self._accept, self._host, self._port, limit=MAX_REQUEST, backlog=BACKLOG
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,18 +80,34 @@ class HealthServer:
         return port
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
-            writer.close()
+        if len(self._connections) >= MAX_CONNECTIONS and not self._make_room():
+            writer.transport.abort()
             return
         connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+        self._connections[connection] = writer
+        self._waiting[writer] = connection
+        connection.add_done_callback(self._ended)
+
+    def _make_room(self) -> bool:
+        """Whether there was one to give up. Those whose checks are running stay."""
+        slowest = next(iter(self._waiting), None)
+        if slowest is None:
+            return False
+        self._waiting.pop(slowest).cancel()
+        return True
+
+    def _ended(self, connection: asyncio.Task[None]) -> None:
+        writer = self._connections.pop(connection)
+        self._waiting.pop(writer, None)
+        writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(min(HEAD_TIMEOUT, self._timeout)):
                 head = await reader.readuntil(b"\r\n\r\n")
+            connection = self._waiting.pop(writer)
             answer = await self._answer(head)
+            self._waiting[writer] = connection
             async with asyncio.timeout(self._timeout):
                 writer.write(answer)
                 await writer.drain()
@@ -93,8 +117,6 @@ class HealthServer:
             log.debug(
                 "a client of the health server was too slow or too large, or went away", error=type(error).__name__
             )
-        finally:
-            writer.transport.abort()
 
     async def _answer(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
