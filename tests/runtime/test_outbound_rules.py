@@ -92,12 +92,58 @@ def test_a_public_pin_allows_public_addresses(address: str) -> None:
     assert HostPin(loopback=False, private=False).refusal(address) is None
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "public"),
+    [
+        ("64:ff9b::{}", True),
+        ("::{}", True),
+        ("::ffff:{}", True),
+        ("::ffff:0:{}", True),
+        ("2002:{}::1", True),
+        ("64:ff9b:1::{}", False),
+        ("64:ff9b:1:a:b:c:{}", False),
+        ("2001:0:4136:e378:8000:63bf:{}", False),
+        ("fec0::{}", False),
+        ("feff::{}", False),
+        ("5f00::{}", False),
+        ("3fff::{}", False),
+        ("100::{}", False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("inner", "allowed"),
+    [
+        ("808:808", True),
+        ("7f00:1", False),
+        ("a00:1", False),
+        ("c0a8:101", False),
+        ("a9fe:a9fe", False),
+        ("6440:1", False),
+        ("e000:1", False),
+    ],
+)
+def test_an_address_within_an_address_is_judged_as_the_inner_one(
+    wrapped: str, public: bool, inner: str, allowed: bool
+) -> None:
+    refusal = HostPin(loopback=False, private=False).refusal(wrapped.format(inner))
+    assert (refusal is None) is (public and allowed)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["64:ff9b::a9fe:a9fe", "::a9fe:a9fe", "::ffff:0:a9fe:a9fe", "2002:a9fe:a9fe::", "64:ff9b:1::1", "2001::1"],
+)
+def test_by_default_no_wrapping_leads_to_a_metadata_service(address: str) -> None:
+    assert HostPin().refusal(address) is not None
+    assert HostPin(link_local=True).refusal(address) is None
+
+
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "168.63.129.16", "100.100.100.200", "224.0.0.1"])
 def test_metadata_services_are_refused_unless_they_are_asked_for(address: str) -> None:
     assert HostPin().refusal(address) is not None
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "fc00::1", "8.8.8.8"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "fc00::1", "fec0::1", "::1", "::", "8.8.8.8"])
 def test_by_default_a_machines_own_networks_are_allowed(address: str) -> None:
     assert HostPin().refusal(address) is None
 
