@@ -18,6 +18,7 @@ from trimtab.runtime.inventory.keeper import Inventory, InventoryFailed
 from trimtab.runtime.inventory.plan import LABEL, PRUNE, Entry, Reason
 from trimtab.runtime.inventory.record import RECORD, InventoryTooLarge, Record
 from trimtab.runtime.objects import uid_of, with_metadata
+from trimtab.runtime.owners import owner_reference
 
 ME = "test.trimtab.dev"
 Document = dict[str, Any]
@@ -208,6 +209,57 @@ async def test_a_large_record_is_spread_and_too_large_a_one_refused(
     with pytest.raises(InventoryTooLarge, match="split"):
         await record.update(entries)
     assert len(await recorded(client, owner)) == 11
+
+
+def forged(owner: ConfigMap, name: str, data: dict[str, str] | None = None, **metadata: Any) -> ConfigMap:
+    labels = {RECORD: uid_of(owner)}
+    return ConfigMap(
+        metadata=ObjectMeta(name=name, namespace=owner.namespace, labels=labels, **metadata), data=data or {}
+    )
+
+
+async def test_configmaps_that_only_bear_the_label_are_passed_over(
+    client: ApiClient, namespace: str, owner: ConfigMap
+) -> None:
+    await inventory(client).apply(owner, secrets(namespace, "a"))
+    await client.create(forged(owner, "garbage", {"objects": "{"}))
+    for number in range(17):
+        await client.create(forged(owner, f"inventory-{number:02}"))
+    other = await owner_named(client, namespace, "other")
+    references = (owner_reference(other, controller=False),)
+    await client.create(forged(owner, f"inventory-{uid_of(owner)}-07", {"objects": "["}, owner_references=references))
+    references = (owner_reference(owner, controller=False),)
+    await client.create(forged(owner, f"inventory-{uid_of(owner)}-007", {"objects": "["}, owner_references=references))
+    await inventory(client).apply(owner, secrets(namespace, "a", "b"))
+    assert await recorded(client, owner) == await there(client, namespace)
+    assert set(await there(client, namespace)) == {"a", "b"}
+
+
+async def test_a_name_that_a_stranger_has_taken_is_left_to_it(
+    client: ApiClient, namespace: str, owner: ConfigMap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory_record, "SHARD_BYTES", 300)
+    taken = [f"inventory-{uid_of(owner)}-{number:02}" for number in (0, 2)]
+    for name in taken:
+        metadata = ObjectMeta(name=name, namespace=namespace)
+        await client.create(ConfigMap(metadata=metadata, data={"objects": "{"}))
+    names = [f"x{n}" for n in range(6)]
+    await inventory(client).apply(owner, secrets(namespace, *names[:3]))
+    await inventory(client).apply(owner, secrets(namespace, *names))
+    assert await recorded(client, owner) == await there(client, namespace)
+    await inventory(client).apply(owner, [], allow_mass_delete=True)
+    assert await there(client, namespace) == {}
+    assert [(await client.get(ConfigMap, name, namespace)).data for name in taken] == [{"objects": "{"}] * 2
+
+
+async def test_two_first_executions_at_once_meet_a_conflict(
+    client: ApiClient, namespace: str, owner: ConfigMap
+) -> None:
+    one = await Record.read(client, owner, namespace)
+    await inventory(client).apply(owner, secrets(namespace, "a"))
+    with pytest.raises(StatusError) as refused:
+        await one.update([Entry(api_version="v1", kind="Secret", name="b", namespace=namespace)])
+    assert refused.value.code == 409
 
 
 async def test_an_owner_of_the_whole_cluster_keeps_its_record_where_it_is_told(

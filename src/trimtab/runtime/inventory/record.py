@@ -6,10 +6,14 @@ restore from files, which have no status, would lose it.
 A ConfigMap holds about a thousand objects; more go into a further one. An entry never moves from one to another, so all
 of them together never miss anything, whichever write was the last. They carry a finalizer: when the owner is deleted in
 the foreground, the garbage collector must not take the list before we have worked it off.
+
+Others can make ConfigMaps there too. Ours are those that are named `inventory-<uid of the owner>-<two digits>` and refer
+to that owner; what only has the label, or only the name, is passed over with a warning.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -17,15 +21,17 @@ import msgspec
 from trimtab.client.protocol import Client, Object, Preconditions, Query, Ref
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
+from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.inventory.plan import Entry, Identity
 from trimtab.runtime.objects import typed, uid_of, uncached, with_metadata
-from trimtab.runtime.owners import owner_reference
+from trimtab.runtime.owners import owned_by, owner_reference
 
 RECORD = "runtime.trimtab.dev/inventory-record"
 FINALIZER = "runtime.trimtab.dev/inventory"
 OBJECTS = "objects"
 SHARD_BYTES, SHARDS = 200 * 1024, 16
+NUMBERS = 100
 UID_BYTES = 45
 
 
@@ -44,7 +50,17 @@ class Record:
     async def read(cls, client: Client, owner: Object, namespace: str) -> Record:
         query = Query(namespace=namespace, labels=f"{RECORD}={uid_of(owner)}")
         found = await uncached(client).list(ConfigMap, query)
-        return cls(client, owner, namespace, [typed(shard, ConfigMap) for shard in found.items])
+        shards = [typed(shard, ConfigMap) for shard in found.items]
+        strange = [shard.name for shard in shards if not _is_ours(shard, owner)]
+        if strange:
+            log.warning(
+                "ConfigMaps have the label of an inventory and are not part of it: find out who made them",
+                owner=owner.name,
+                namespace=namespace,
+                count=len(strange),
+                configmaps=strange[:5],
+            )
+        return cls(client, owner, namespace, [shard for shard in shards if _is_ours(shard, owner)])
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -75,7 +91,7 @@ class Record:
             if place < len(self._shards):
                 await self._write(place, held, empty)
             else:
-                await self._create(place, held)
+                await self._create(held)
         if empty:
             self._shards = []
 
@@ -87,17 +103,46 @@ class Record:
             written = await self._client.patch(shard, shard.replace(data={**(shard.data or {}), OBJECTS: _text(held)}))
             self._shards[place] = (typed(written, ConfigMap), held)
 
-    async def _create(self, place: int, held: dict[Identity, Entry]) -> None:
+    async def _create(self, held: dict[Identity, Entry]) -> None:
+        """Under the next number. One that a stranger has taken is left to it; one of ours is a conflict."""
+        number = max((int(shard.name[-2:]) for shard, _ in self._shards), default=-1) + 1
+        while True:
+            try:
+                made = await self._client.create(self._shard(number, held))
+            except StatusError as error:
+                if error.reason != "AlreadyExists" or number == NUMBERS - 1 or not await self._is_taken(number):
+                    raise
+                number += 1
+                continue
+            self._shards.append((typed(made, ConfigMap), held))
+            return
+
+    def _shard(self, number: int, held: dict[Identity, Entry]) -> ConfigMap:
         owner = self._owner
         metadata = ObjectMeta(
-            name=f"inventory-{uid_of(owner)}-{place:02}",
+            name=_name(owner, number),
             namespace=self._namespace,
             labels={RECORD: uid_of(owner)},
             finalizers=(FINALIZER,),
             owner_references=(owner_reference(owner, controller=False),),
         )
-        made = await self._client.create(ConfigMap(metadata=metadata, data={OBJECTS: _text(held)}))
-        self._shards.append((typed(made, ConfigMap), held))
+        return ConfigMap(metadata=metadata, data={OBJECTS: _text(held)})
+
+    async def _is_taken(self, number: int) -> bool:
+        """Whether the ConfigMap of this number is a stranger's."""
+        name = _name(self._owner, number)
+        try:
+            found = await uncached(self._client).get(ConfigMap, name, self._namespace)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return False
+        if _is_ours(found, self._owner):
+            return False
+        log.warning(
+            "the ConfigMap of an inventory is not ours: find out who made it", namespace=self._namespace, name=name
+        )
+        return True
 
     async def _remove(self, shard: ConfigMap) -> None:
         """What is written last is empty: whoever finds it after a crash removes it again."""
@@ -110,6 +155,15 @@ class Record:
         except StatusError as error:
             if error.code != 404:
                 raise
+
+
+def _name(owner: Object, number: int) -> str:
+    return f"inventory-{uid_of(owner)}-{number:02}"
+
+
+def _is_ours(shard: ConfigMap, owner: Object) -> bool:
+    named = re.fullmatch(rf"inventory-{re.escape(uid_of(owner))}-[0-9]{{2}}", shard.name)
+    return named is not None and owned_by(shard, owner)
 
 
 def _read(shard: ConfigMap) -> dict[Identity, Entry]:
