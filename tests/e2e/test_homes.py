@@ -17,6 +17,7 @@ from tests.e2e.kubectl import Kubectl, newest
 from trimtab.model import yaml
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
+from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
 TRIMTAB = str(Path(sys.executable).with_name("trimtab"))
@@ -210,6 +211,48 @@ def test_an_operator_that_cannot_be_loaded_is_refused_in_one_line(
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert str(path) in done.stderr
+
+
+STUBBORN = """
+import asyncio, time
+from trimtab.model.kubernetes import ConfigMap
+from trimtab.runtime import Controller
+
+class Stubborn(Controller[ConfigMap]):
+    async def reconcile(self, request):
+        self.log.info("reconciling")
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["time.sleep(60)", "await asyncio.shield(asyncio.sleep(60))"],
+    ids=["blocks the loop", "does not end"],
+)
+def test_a_second_ctrl_c_ends_what_will_not_end(body: str, trimtab_server: TrimtabServer, tmp_path: Path) -> None:
+    path = tmp_path / "stubborn.py"
+    path.write_text(STUBBORN.format(body=body))
+    command = [TRIMTAB, "run", str(path), "--kubeconfig", str(trimtab_server.kubeconfig), "--data-dir", str(tmp_path)]
+    process = Process(command, log=tmp_path / "log")
+    process.wait_until(lambda: "reconciling" in process.tail(), within=30)
+    descriptor = os.pidfd_open(process.pid)
+    os.kill(process.pid, signal.SIGINT)
+    process.wait_until(lambda: "again to end at once" in process.tail(), within=30)
+    os.kill(process.pid, signal.SIGINT)
+    wait_for_end(descriptor)
+    assert "Traceback" not in process.tail(100)
+
+
+def test_a_server_that_is_not_there_is_told_in_one_line(trimtab_server: TrimtabServer, tmp_path: Path) -> None:
+    (nobody,) = free_ports(1)
+    away = tmp_path / "kubeconfig"
+    away.write_text(trimtab_server.kubeconfig.read_text().replace(trimtab_server.url, f"https://127.0.0.1:{nobody}"))
+    command = [TRIMTAB, "run", str(LIGHTHOUSES), "--kubeconfig", str(away), "--data-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "does not answer: Connection refused" in done.stderr
 
 
 def test_a_system_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.runtime.widgets import PATIENCE, Seen, Tap, define, logged, tapped, until_gone
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query, Ref
+from trimtab.client.transport import Unreachable
 from trimtab.model.clock import SystemClock
 from trimtab.model.crd import crd
 from trimtab.model.kubernetes import ConfigMap
@@ -23,6 +24,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.runtime.changes import Change
 from trimtab.runtime.index import Index
 from trimtab.runtime.informers import Informers
+from trimtab.testing.clock import FakeClock
 
 
 class LateSpec(Spec):
@@ -230,3 +232,18 @@ async def test_a_mistake_of_our_own_is_told_to_who_supervises(client: ApiClient,
         with pytest.raises(AssertionError, match="a bug"):
             async with asyncio.timeout(PATIENCE):
                 await informers.supervise()
+
+
+async def test_a_cache_is_stale_while_its_watch_keeps_failing(client: ApiClient, namespace: str) -> None:
+    clock = FakeClock()
+    informers = Informers(client, clock=clock, chance=random.Random(1))
+    informer = informers.subscribe(ConfigMap, Query(namespace=namespace), lambda change: None)
+    await informer.synced.wait()
+    informer._failed(Unreachable("the server does not answer"), 0.1)
+    assert informer.stale == "", "what passes at once is no news"
+    await clock.advance(31)
+    informer._failed(Unreachable("the server does not answer"), 30.0)
+    assert informer.stale == "ConfigMap: the server does not answer"
+    await clock.advance(76)
+    assert informer.stale == "", "it has not failed again"
+    await informers.close()
