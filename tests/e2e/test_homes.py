@@ -234,14 +234,14 @@ def test_a_second_ctrl_c_ends_what_will_not_end(body: str, trimtab_server: Trimt
     path = tmp_path / "stubborn.py"
     path.write_text(STUBBORN.format(body=body))
     command = [TRIMTAB, "run", str(path), "--kubeconfig", str(trimtab_server.kubeconfig), "--data-dir", str(tmp_path)]
-    process = Process(command, log=tmp_path / "log")
-    process.wait_until(lambda: "reconciling" in process.tail(), within=30)
-    descriptor = os.pidfd_open(process.pid)
-    os.kill(process.pid, signal.SIGINT)
-    process.wait_until(lambda: "again to end at once" in process.tail(), within=30)
-    os.kill(process.pid, signal.SIGINT)
-    wait_for_end(descriptor)
-    assert "Traceback" not in process.tail(100)
+    with Process(command, log=tmp_path / "log") as process:
+        process.wait_until(lambda: "reconciling" in process.tail(), within=30)
+        descriptor = os.pidfd_open(process.pid)
+        os.kill(process.pid, signal.SIGINT)
+        process.wait_until(lambda: "again to end at once" in process.tail(), within=30)
+        os.kill(process.pid, signal.SIGINT)
+        wait_for_end(descriptor)
+        assert "Traceback" not in process.tail(100)
 
 
 def test_a_server_that_is_not_there_is_told_in_one_line(trimtab_server: TrimtabServer, tmp_path: Path) -> None:
