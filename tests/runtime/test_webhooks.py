@@ -24,7 +24,7 @@ from trimtab.model.kubernetes import Deployment
 from trimtab.runtime.certificates.keeper import Certificates
 from trimtab.runtime.webhooks.manifest import Service, configurations
 from trimtab.runtime.webhooks.patch import json_patch
-from trimtab.runtime.webhooks.server import MAX_BODY, WebhookServer
+from trimtab.runtime.webhooks.server import MAX_BODY, MAX_HELD, WebhookServer
 from trimtab.server.patch import json_patch as rfc6902
 
 Ask = Callable[..., Any]
@@ -245,6 +245,99 @@ async def test_who_is_slow_to_send_a_body_is_told_so(client: ApiClient, namespac
         writer.write(b"POST /validate/gadget-size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
         writer.close()
+
+
+HEAD = b"POST /validate/gadget-size HTTP/1.1\r\nHost: x\r\n"
+
+
+@contextlib.asynccontextmanager
+async def half_sent(url: str, tls: ssl.SSLContext, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """Connections that send a part of a body."""
+    opened = []
+    for _ in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]), ssl=tls)
+        writer.write(HEAD + b"Content-Length: 9\r\n\r\n{")
+        opened.append((reader, writer))
+    yield [reader for reader, _ in opened]
+    for _, writer in opened:
+        writer.transport.abort()
+    await asyncio.sleep(0)  # the loop lets go of their sockets in its next round
+
+
+@LOCAL
+@pytest.mark.parametrize("count", [100, MAX_HELD + 22])
+async def test_a_review_is_answered_at_once_however_many_bodies_hang(
+    client: ApiClient, namespace: str, count: int
+) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing()) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        async with (
+            half_sent(url, tls, count),
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session,
+            asyncio.timeout(1),
+        ):
+            path = f"{url}/validate/gadget-size"
+            async with session.post(path, json=review(gadget("a"))) as response:
+                assert (await response.json())["response"]["allowed"] is True
+
+
+@LOCAL
+async def test_when_all_wait_for_work_more_are_told_to_come_again(
+    client: ApiClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimtab.runtime.webhooks.server.MAX_AT_ONCE", 1)
+    monkeypatch.setattr("trimtab.runtime.webhooks.server.MAX_HELD", 1)
+    decided, asked = asyncio.Event(), asyncio.Event()
+
+    async def ponder(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+        asked.set()
+        await decided.wait()
+        return Allowed()
+
+    functions = (Admission(name="ponder", kinds=(Gadget,), function=ponder),)
+    async with serving(client, namespace, functions, Nothing()) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+
+            async def post() -> int:
+                async with session.post(f"{url}/validate/ponder", json=review(gadget("a"))) as response:
+                    return response.status
+
+            first = asyncio.create_task(post())
+            await asked.wait()
+            rivals = {asyncio.create_task(post()) for _ in range(2)}
+            refused, rivals = await asyncio.wait(rivals, return_when=asyncio.FIRST_COMPLETED)
+            decided.set()
+            assert [task.result() for task in refused] == [503]
+            assert [await task for task in (first, *rivals)] == [200, 200]
+
+
+@LOCAL
+async def test_a_second_request_that_is_slow_is_cut_off_too(client: ApiClient, namespace: str) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing(), patience=0.5) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]), ssl=tls)
+        writer.write(b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert (await reader.readuntil(b"404: Not Found")).startswith(b"HTTP/1.1 404")
+        writer.write(HEAD)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+
+
+@LOCAL
+async def test_a_connection_that_is_kept_and_silent_outlives_the_patience(client: ApiClient, namespace: str) -> None:
+    async with serving(client, namespace, ADMISSION, Nothing(), patience=0.2) as (url, certificates):
+        tls = ssl.create_default_context(cadata=(await certificates.refresh()).trusted.decode())
+        kept, mute = [await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]), ssl=tls) for _ in "ab"]
+        request = b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        for _ in "ab":
+            kept[1].write(request)
+            assert (await kept[0].readuntil(b"404: Not Found")).startswith(b"HTTP/1.1 404")
+            assert await mute[0].read() == b""  # the patience is over
+        for _, writer in (kept, mute):
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 JSON = st.recursive(
