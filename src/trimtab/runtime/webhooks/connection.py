@@ -27,7 +27,7 @@ class Connection(web.RequestHandler):
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type] - None is no log
+            access_log=None,  # type: ignore[arg-type]
             auto_decompress=False,
             keepalive_timeout=IDLE,
             lingering_time=LINGER,
