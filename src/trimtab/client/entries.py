@@ -25,6 +25,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     name: str
     revision: str
     body: bytes
+    generation: int = 0
+    deleting: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -111,7 +113,14 @@ async def _paged(client: ApiClient, kind: AnyKind, query: Query, limit: int) -> 
 def entry(body: bytes) -> Entry:
     """File an object by its own metadata. Raises msgspec.DecodeError."""
     found = _NAMED.decode(body).metadata
-    return Entry(found.namespace, found.name, found.resource_version, body)
+    return Entry(
+        found.namespace,
+        found.name,
+        found.resource_version,
+        body,
+        found.generation,
+        found.deletion_timestamp is not None,
+    )
 
 
 def _delta(line: bytes) -> Delta:
@@ -145,6 +154,8 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
     name: str
     resource_version: str
     namespace: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
 
 
 class _Named(msgspec.Struct, gc=False):

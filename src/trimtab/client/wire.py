@@ -22,6 +22,10 @@ MAX_HEAD = 64 * 1024
 HIGH_WATER = 1024 * 1024
 
 
+_BOUNDS = frozenset({b"content-length", b"transfer-encoding"})
+_ASKED_FOR = frozenset({b"content-encoding", b"retry-after", b"warning"}) | _BOUNDS
+
+
 class NotConnected(ConnectionError):  # noqa: N818 - it reads as what happened
     """No connection came about: nothing was sent."""
 
@@ -254,13 +258,15 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._code:  # later ones are trailers, which nobody asked for
-            self._headers.append((name.lower(), value))
+            name = name.lower()
+            if name in _ASKED_FOR:
+                self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._code = self._parser.get_status_code()
         self._keep = self._parser.should_keep_alive()
-        names = {name for name, _ in self._headers}
-        self._to_the_end = not names & {b"content-length", b"transfer-encoding"} and self._code not in (204, 304)
+        bounded = any(name in _BOUNDS for name, _ in self._headers)
+        self._to_the_end = not bounded and self._code not in (204, 304)
         if self._stream and self._code >= 200:
             if self._code >= 300:
                 self._stream = False  # a refusal is read whole

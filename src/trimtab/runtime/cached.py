@@ -13,7 +13,7 @@ from typing import Any, overload
 import msgspec
 
 from trimtab.client.api import ApiClient, remains
-from trimtab.client.entries import entry
+from trimtab.client.entries import Entry, entry
 from trimtab.client.protocol import AnyKind, Client, Event, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.model.errors import StatusError, not_found
 from trimtab.model.resource import Resource
@@ -196,7 +196,7 @@ class CachedClient:
             return obj
         informers = self._informers.following(kind_of(obj))
         if informers:
-            written = entry(_body(obj))
+            written = _filed(obj)
             gone = b'"deletionTimestamp"' in written.body and not remains(msgspec.json.decode(written.body))
             for informer in informers:
                 if gone:  # the last finalizer went
@@ -218,6 +218,22 @@ def covers(scope: Query, asked: Query) -> bool:
         return True
     return all(
         r.field in ("metadata.name", "metadata.namespace") for r in FieldSelector.parse(asked.fields).requirements
+    )
+
+
+def _filed(obj: Object) -> Entry:
+    """The entry of an answer, without reading it again where it is read already."""
+    body = _body(obj)
+    if not isinstance(obj, Resource):
+        return entry(body)
+    metadata = obj.metadata
+    return Entry(
+        obj.namespace,
+        obj.name,
+        metadata.resource_version or "",
+        body,
+        metadata.generation or 0,
+        bool(metadata.deletion_timestamp),
     )
 
 

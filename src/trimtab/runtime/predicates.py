@@ -40,8 +40,15 @@ def _differs(aspect: Callable[[Head], Any]) -> Predicate:
 
 any_change = Predicate(lambda change: True)
 
-generation_changed = _differs(lambda head: (head.generation, head.deletion_timestamp is None))
-"""Someone changed what is wanted; a write to status or metadata does not count. A deletion counts: it is wanted."""
+
+@Predicate
+def generation_changed(change: Change) -> bool:
+    """Someone changed what is wanted; a write to status or metadata does not count. A deletion counts: it is wanted."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return True
+    return before.generation != after.generation or before.deleting is not after.deleting
+
 
 labels_changed = _differs(lambda head: head.labels or {})
 annotations_changed = _differs(lambda head: head.annotations or {})
