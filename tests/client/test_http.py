@@ -19,6 +19,7 @@ from trimtab.client.http import HttpTransport, Limits
 from trimtab.client.protocol import Query
 from trimtab.client.retry import Policy
 from trimtab.client.transport import Call, Silent, Unreachable
+from trimtab.client.wire import Connection
 from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.testing.embedded import TrimtabServer
@@ -387,9 +388,27 @@ async def test_a_second_answer_that_nobody_asked_for_is_not_read() -> None:
 
 
 async def test_a_stream_may_be_announced() -> None:
-    announced = b"HTTP/1.1 100 Continue\r\n\r\n" + chunks(b"{}\n")
-    async with serving(announced) as peer, carried(peer.config) as transport:
-        assert await anext(transport.stream(GET, 5)) == b"{}"
+    """By a head of its own, which comes first and is not the answer's."""
+    connection = Connection(asyncio.get_running_loop(), set())
+    connection.connection_made(Nowhere())
+    asked = asyncio.create_task(connection.ask(b"", stream=True, limit=100, within=5.0))
+    await asyncio.sleep(0)
+    connection.data_received(b"HTTP/1.1 100 Continue\r\n\r\n")
+    await asyncio.sleep(0)
+    connection.data_received(chunks(b"{}\n"))
+    answer = await asked
+    assert answer.code == 200
+    assert await anext(answer.chunks(5.0)) == b"{}\n"
+
+
+class Nowhere(asyncio.Transport):
+    """Takes what is written and brings nothing."""
+
+    def write(self, data: object) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 async def test_a_change_of_protocol_is_no_answer() -> None:
