@@ -39,5 +39,9 @@ kubectl() {
 
 debian openssl openssl
 debian git git
+debian ip iproute2
+debian snmpd snmpd
+debian sshd openssh-server
+debian netconfd netconfd
 postgres
 kubectl
