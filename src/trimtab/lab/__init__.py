@@ -1,0 +1,1 @@
+"""Real peers on this machine, for demonstrations and tests. Nothing here sends anything to another machine."""
