@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.model.duration import Duration
+from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
+from trimtab.systems.discovery.plan import Cost, Shared, costs, limits, plan
+
+
+def test_tcp_waits_for_sockets_when_nothing_answers() -> None:
+    made = plan(65_534, [Cost("tcp", 1.0, 2)], packets_per_second=20_000, sockets=2_000)
+    assert made.worst_case == "1m7.534s"
+    assert (made.addresses, made.probes, made.packets_per_second, made.sockets) == (65_534, 131_068, 20_000, 2_000)
+
+
+def test_udp_waits_for_the_rate_and_needs_one_socket() -> None:
+    made = plan(60_000, [Cost("udp", 1.0, 2)], packets_per_second=20_000, sockets=2_000)
+    assert (made.worst_case, made.sockets) == ("8s", 1)
+
+
+def test_a_few_addresses_take_as_long_as_one_of_them() -> None:
+    made = plan(2, [Cost("tcp", 1.5, 2), Cost("udp", 1.0, 2)], packets_per_second=20_000, sockets=2_000)
+    assert made.worst_case.seconds == pytest.approx(3.0, abs=0.01)
+    assert made.sockets == 3
+
+
+def test_nothing_to_probe_costs_nothing() -> None:
+    for made in (plan(0, [Cost("tcp", 1.0)], 10, 10), plan(7, [], 10, 10)):
+        assert (made.probes, made.sockets, made.worst_case) == (0, 0, "0s")
+
+
+@given(
+    st.integers(1, 10**6),
+    st.lists(st.builds(Cost, st.sampled_from(["tcp", "udp"]), st.floats(0.01, 30), st.integers(1, 6)), min_size=1),
+    st.integers(1, 10**6),
+    st.integers(1, 10**6),
+)
+def test_more_addresses_take_longer_and_a_higher_limit_never_does(
+    addresses: int, probes: list[Cost], rate: int, sockets: int
+) -> None:
+    def seconds(n: int, r: int, c: int) -> float:
+        return plan(n, probes, r, c).worst_case.seconds
+
+    now = seconds(addresses, rate, sockets)
+    assert seconds(2 * addresses, rate, sockets) >= now
+    assert seconds(addresses, 2 * rate, sockets) <= now
+    assert seconds(addresses, rate, 2 * sockets) <= now
+
+
+def test_profiles_that_use_one_port_are_probed_once_by_the_most_patient() -> None:
+    gnmi = TargetConnectionProfileSpec(probe_timeout=Duration("2s"), probe_retries=0)
+    same = TargetConnectionProfileSpec(insecure=True, probe_timeout=Duration("500ms"), probe_retries=3)
+    ssh = TargetConnectionProfileSpec(protocol="ssh")
+    snmp = TargetConnectionProfileSpec(protocol="snmp")
+    assert costs((gnmi, same, ssh, snmp)) == (Cost("tcp", 2.0, 4), Cost("tcp", 1.0, 2), Cost("udp", 1.0, 2))
+
+
+def test_snmp_versions_are_probed_one_by_one() -> None:
+    versions = [TargetConnectionProfileSpec(protocol="snmp", snmp_version=version) for version in ("v2c", "v3")]
+    assert len(costs(versions)) == 2
+
+
+def test_the_environment_sets_what_all_rules_share() -> None:
+    assert limits({}) == Shared(packets_per_second=20_000, sockets=8_192)
+    given = {"TRIMTAB_DISCOVERY_PACKETS_PER_SECOND": "500", "TRIMTAB_DISCOVERY_SOCKETS": "64"}
+    assert limits(given) == Shared(packets_per_second=500, sockets=64)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1000001", "many", "2e4", "٣", " 5", "9" * 5000])
+def test_a_malformed_limit_is_named(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"TRIMTAB_DISCOVERY_SOCKETS is .*: it must be a whole number from 1 to 1000000"
+    ):
+        limits({"TRIMTAB_DISCOVERY_SOCKETS": text})
