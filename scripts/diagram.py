@@ -7,6 +7,7 @@ FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-
 INK, SOFT, EDGE = "#1f2937", "#5b6676", "#94a3b8"
 CHANGE = "#2f855a"
 CLIENT, SERVER, PART, STORE, PLAN = "#e0ecff", "#f1f5f9", "#ffffff", "#e3f4e6", "#fafafa"
+FADING, GONE = "#fdf3d7", "#fde4e1"
 
 
 def architecture() -> str:
@@ -91,6 +92,46 @@ def operators() -> str:
         _text(182, 312, "writes", colour=SOFT, size=12),
     ]
     return _picture(drawn, 404, "How a change comes to a reconcile and back")
+
+
+def discovery() -> str:
+    """The life of a Target: how it comes, how it fades, and what stops that."""
+    steps = [
+        ("addresses", "prefixes, names,", "Pods, Services"),
+        ("probe", "TCP connect, or one", "SNMP question; no login"),
+        ("identify", "gnmi, netconf, ssh or", "snmp; one login"),
+        ("identity", "serial, keys, MAC:", "one device, one Target"),
+        ("Target", "written only when", "something changed"),
+    ]
+    states = (
+        (44, "Ready", "it answers", STORE),
+        (290, "Stale", "a sweep has missed it", FADING),
+        (536, "Lost", "nobody relies on it", GONE),
+    )
+    drawn = [
+        _text(44, 44, "each sweep", bold=True),
+        *_pipeline(56, steps),
+        _text(44, 172, "a Target's life", bold=True),
+        *(part for x, title, about, fill in states for part in _labelled(x, 238, 158, 60, title, about, fill=fill)),
+        _box(782, 238, 134, 60, PLAN, planned=True),
+        _text(849, 265, "deleted", bold=True, size=13, middle=True),
+        _text(849, 282, "a new start", colour=SOFT, size=11, middle=True),
+        *_arrow(202, 268, 290, 268, ""),
+        _text(246, 258, "1 miss", colour=SOFT, size=12, middle=True),
+        *_arrow(448, 268, 536, 268, ""),
+        _text(492, 258, "3 misses", colour=SOFT, size=12, middle=True),
+        _text(492, 286, "and 10 min", colour=SOFT, size=12, middle=True),
+        *_arrow(694, 268, 782, 268, ""),
+        _text(738, 258, "10 misses", colour=SOFT, size=12, middle=True),
+        _text(738, 286, "and 24 h", colour=SOFT, size=12, middle=True),
+        _path("M369,238 V206 H150 V236", CHANGE),
+        _path("M615,238 V190 H96 V236", CHANGE),
+        _text(168, 184, "it answers, or refuses our password: either way it is there", colour=CHANGE, size=12),
+        *_labelled(44, 336, 278, 56, "before Lost, and before it goes", "every known address is probed once more"),
+        *_labelled(341, 336, 278, 56, "a poor sweep", "takes no step: packets lost here, a busy machine"),
+        *_labelled(638, 336, 278, 56, "too many at once", "takes no step: condition MassLoss, until released"),
+    ]
+    return _picture(drawn, 420, "How a Target comes, and how it goes")
 
 
 def _picture(drawn: list[str], height: int, about: str) -> str:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagram import architecture, operators
+from diagram import architecture, discovery, operators
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -111,6 +111,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "architecture.svg").write_text(architecture())
     (folder / "operators.svg").write_text(operators())
+    (folder / "discovery.svg").write_text(discovery())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:

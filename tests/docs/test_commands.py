@@ -11,8 +11,20 @@ from trimtab.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-COMMANDS: dict[str, click.Command] = dict(typer.main.get_group(app).commands)
 READY = "trimtab is ready at"  # what `up` says is no command
+
+
+def commands(group: click.Group, prefix: str = "") -> dict[str, click.Command]:
+    """All of them by what is written after `trimtab`: `get`, `discovery`, `discovery why`."""
+    found: dict[str, click.Command] = {}
+    for name, command in group.commands.items():
+        found[prefix + name] = command
+        if hasattr(command, "commands"):
+            found |= commands(command, f"{prefix}{name} ")  # type: ignore[arg-type]
+    return found
+
+
+COMMANDS = commands(typer.main.get_group(app))
 
 
 def options(command: click.Command) -> set[str]:
@@ -22,17 +34,20 @@ def options(command: click.Command) -> set[str]:
 def unknown(line: str) -> list[str]:
     """The options in a command line that the command does not have."""
     words = line.split("|")[0].split()
-    command = COMMANDS.get(words[1]) if len(words) > 1 else None
-    if command is None:
+    name = next((name for name in (" ".join(words[1:3]), " ".join(words[1:2])) if name in COMMANDS), "")
+    if not name:
         return [words[1]] if len(words) > 1 and words[1].isalpha() else []
-    flags = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(words[2:]))
+    command = COMMANDS[name]
+    if hasattr(command, "commands") and len(words) > 2 and words[2].isalpha():
+        return [words[2]]
+    flags = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(words[1 + len(name.split()) :]))
     return [flag for flag in flags if flag not in options(command)]
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_has_an_example_that_the_command_takes(name: str) -> None:
     (example,) = re.findall(r"^\s*Example:  (trimtab .+)$", COMMANDS[name].help or "", re.MULTILINE)
-    assert example.split()[1] == name
+    assert example.startswith(f"trimtab {name}")
     assert unknown(example) == []
 
 

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from trimtab.cli.access import Access
+from trimtab.cli.discovery import app as discovery
+from trimtab.cli.options import (
+    BlobsCa,
+    BlobsToken,
+    BlobsUrl,
+    Context,
+    DataDir,
+    DryRun,
+    Everywhere,
+    Fields,
+    Files,
+    IgnoreNotFound,
+    Kubeconfig,
+    Labels,
+    LogFormat,
+    Namespace,
+    NatsCa,
+    NatsCredentials,
+    NatsToken,
+    NatsUrl,
+    Operators,
+    Systems,
+    Watch,
+    Words,
+    access,
+    seconds,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,45 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Systems = Annotated[str, typer.Option(help="Which to run, as a,b; or all, or none.", show_default=True)]
-Operators = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--operator",
-        metavar="FILE",
-        help="A Python file with controllers of your own; may be repeated.",
-        show_default=False,
-    ),
-]
-LogFormat = Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")]
-BlobsUrl = Annotated[
-    str, typer.Option(help="Where blobs are: a folder, postgresql://… or https://….", show_default=False)
-]
-NatsUrl = Annotated[str, typer.Option(help="Spread work by this NATS server.", show_default=False)]
-BlobsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="The token for blobs over HTTPS.")]
-BlobsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for blobs over HTTPS.")]
-NatsCredentials = Annotated[Path | None, typer.Option(metavar="FILE", help="A .creds file for NATS.")]
-NatsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="A token for NATS.")]
-NatsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for NATS.")]
-DataDir = Annotated[Path, typer.Option(help="Where everything is kept.", envvar="TRIMTAB_DATA_DIR")]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(help="Default: $KUBECONFIG, else .trimtab/kubeconfig, else ~/.kube/config.", show_default=False),
-]
-Context = Annotated[str, typer.Option(help="The context in the kubeconfig.", show_default=False)]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: that of the context.", show_default=False)]
-Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")]
-Labels = Annotated[str, typer.Option("--selector", "-l", help="Labels, as app=web,tier!=back.", show_default=False)]
-Fields = Annotated[str, typer.Option("--field-selector", help="Fields, as status.phase=Running.", show_default=False)]
-Words = Annotated[list[str], typer.Argument(metavar="KIND [NAME...] | KIND/NAME...", show_default=False)]
-Files = Annotated[
-    list[str] | None,
-    typer.Option("--filename", "-f", help="A file, a folder, or - for standard input.", show_default=False),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check everything and change nothing.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Then show changes as they come.")]
-IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="What is not there is no failure.")]
+app.add_typer(discovery, name="discovery")
 
 
 @app.callback(
@@ -268,7 +255,7 @@ def get(
         no_headers=no_headers,
         managed_fields=managed_fields,
     )
-    raise typer.Exit(command.get(_access(kubeconfig, context, namespace), words, options))
+    raise typer.Exit(command.get(access(kubeconfig, context, namespace), words, options))
 
 
 @app.command()
@@ -290,7 +277,7 @@ def apply(
     from trimtab.cli import apply as command
 
     options = command.Options(manager=field_manager, force=force_conflicts, dry_run=dry_run, recursive=recursive)
-    raise typer.Exit(command.apply(_access(kubeconfig, context, namespace), filename or [], options))
+    raise typer.Exit(command.apply(access(kubeconfig, context, namespace), filename or [], options))
 
 
 @app.command()
@@ -329,10 +316,10 @@ def delete(
         cascade=cascade,
         ignore_not_found=ignore_not_found,
         wait=wait,
-        timeout=_seconds(timeout, "--timeout"),
+        timeout=seconds(timeout, "--timeout"),
         dry_run=dry_run,
     )
-    raise typer.Exit(command.delete(_access(kubeconfig, context, namespace), words or [], options))
+    raise typer.Exit(command.delete(access(kubeconfig, context, namespace), words or [], options))
 
 
 @app.command()
@@ -349,7 +336,7 @@ def describe(
     """
     from trimtab.cli import describe as command
 
-    raise typer.Exit(command.describe(_access(kubeconfig, context, namespace), words, labels))
+    raise typer.Exit(command.describe(access(kubeconfig, context, namespace), words, labels))
 
 
 @app.command()
@@ -374,9 +361,9 @@ def wait(
     from trimtab.cli import wait as command
 
     options = command.Options(
-        until=until, timeout=_seconds(timeout, "--timeout"), labels=labels, fields=fields, all=all_
+        until=until, timeout=seconds(timeout, "--timeout"), labels=labels, fields=fields, all=all_
     )
-    raise typer.Exit(command.wait(_access(kubeconfig, context, namespace), words, options))
+    raise typer.Exit(command.wait(access(kubeconfig, context, namespace), words, options))
 
 
 @app.command()
@@ -387,7 +374,7 @@ def tree(words: Words, namespace: Namespace = "", kubeconfig: Kubeconfig = None,
     """
     from trimtab.cli import tree as command
 
-    raise typer.Exit(command.tree(_access(kubeconfig, context, namespace), words))
+    raise typer.Exit(command.tree(access(kubeconfig, context, namespace), words))
 
 
 @app.command()
@@ -409,7 +396,7 @@ def events(
     from trimtab.cli import events as command
 
     options = command.Options(about=about, everywhere=everywhere, watch=watch, types=types)
-    raise typer.Exit(command.events(_access(kubeconfig, context, namespace), options))
+    raise typer.Exit(command.events(access(kubeconfig, context, namespace), options))
 
 
 @app.command()
@@ -437,13 +424,7 @@ def version(
     """
     from trimtab.cli import version as command
 
-    raise typer.Exit(command.version(_access(kubeconfig, context, ""), client))
-
-
-def _access(kubeconfig: Path | None, context: str, namespace: str) -> Access:
-    from trimtab.cli.access import Access
-
-    return Access(kubeconfig, context, namespace)
+    raise typer.Exit(command.version(access(kubeconfig, context, ""), client))
 
 
 def _log(form: str) -> None:
@@ -452,12 +433,3 @@ def _log(form: str) -> None:
     if form not in ("auto", "text", "json"):
         raise typer.BadParameter(f'"{form}" is not one of auto, text, json', param_hint="--log-format")
     logs.as_json = None if form == "auto" else form == "json"
-
-
-def _seconds(text: str, option: str) -> float:
-    from trimtab.model.duration import Duration
-
-    try:
-        return float(text) if text.isdecimal() else Duration(text).seconds
-    except ValueError:
-        raise typer.BadParameter(f'"{text}" is no duration such as 30s or 2m', param_hint=option) from None

@@ -1,0 +1,65 @@
+"""Options that several commands have, each said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from trimtab.cli.access import Access
+
+Systems = Annotated[str, typer.Option(help="Which to run, as a,b; or all, or none.", show_default=True)]
+Operators = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operator",
+        metavar="FILE",
+        help="A Python file with controllers of your own; may be repeated.",
+        show_default=False,
+    ),
+]
+LogFormat = Annotated[str, typer.Option(help="text, json, or auto: text on a terminal.")]
+BlobsUrl = Annotated[
+    str, typer.Option(help="Where blobs are: a folder, postgresql://… or https://….", show_default=False)
+]
+NatsUrl = Annotated[str, typer.Option(help="Spread work by this NATS server.", show_default=False)]
+BlobsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="The token for blobs over HTTPS.")]
+BlobsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for blobs over HTTPS.")]
+NatsCredentials = Annotated[Path | None, typer.Option(metavar="FILE", help="A .creds file for NATS.")]
+NatsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="A token for NATS.")]
+NatsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for NATS.")]
+DataDir = Annotated[Path, typer.Option(help="Where everything is kept.", envvar="TRIMTAB_DATA_DIR")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(help="Default: $KUBECONFIG, else .trimtab/kubeconfig, else ~/.kube/config.", show_default=False),
+]
+Context = Annotated[str, typer.Option(help="The context in the kubeconfig.", show_default=False)]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: that of the context.", show_default=False)]
+Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")]
+Labels = Annotated[str, typer.Option("--selector", "-l", help="Labels, as app=web,tier!=back.", show_default=False)]
+Fields = Annotated[str, typer.Option("--field-selector", help="Fields, as status.phase=Running.", show_default=False)]
+Words = Annotated[list[str], typer.Argument(metavar="KIND [NAME...] | KIND/NAME...", show_default=False)]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", help="A file, a folder, or - for standard input.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check everything and change nothing.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Then show changes as they come.")]
+IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="What is not there is no failure.")]
+
+
+def access(kubeconfig: Path | None, context: str, namespace: str) -> Access:
+    from trimtab.cli.access import Access
+
+    return Access(kubeconfig, context, namespace)
+
+
+def seconds(text: str, option: str) -> float:
+    from trimtab.model.duration import Duration
+
+    try:
+        return float(text) if text.isdecimal() else Duration(text).seconds
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is no duration such as 30s or 2m', param_hint=option) from None
