@@ -62,6 +62,11 @@ def test_snmp_versions_are_probed_one_by_one() -> None:
     assert len(costs(versions)) == 2
 
 
+def test_each_login_has_a_question_of_its_own_with_snmp_only() -> None:
+    profiles = [TargetConnectionProfileSpec(protocol=protocol) for protocol in ("snmp", "ssh")]
+    assert [cost.transport for cost in costs(profiles, logins=3)] == ["udp", "udp", "udp", "tcp"]
+
+
 def test_the_environment_sets_what_all_rules_share() -> None:
     assert limits({}) == Shared(packets_per_second=20_000, sockets=8_192)
     given = {"TRIMTAB_DISCOVERY_PACKETS_PER_SECOND": "500", "TRIMTAB_DISCOVERY_SOCKETS": "64"}

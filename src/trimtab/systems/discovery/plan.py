@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from trimtab.model.duration import Duration
-from trimtab.systems.discovery.kinds import Plan, TargetConnectionProfileSpec
+from trimtab.systems.discovery.kinds import DiscoveryRuleSpec, Plan, TargetConnectionProfileSpec
 
 Transport = Literal["tcp", "udp"]
 
@@ -70,16 +70,29 @@ def plan(addresses: int, probes: Sequence[Probing], packets_per_second: int, soc
     )
 
 
-def costs(profiles: Iterable[TargetConnectionProfileSpec]) -> tuple[Cost, ...]:
-    """The probes that connection profiles need: one for each port, as patient as the most patient profile."""
-    found: dict[tuple[Transport, int, str], Cost] = {}
+def rule_plan(
+    spec: DiscoveryRuleSpec, addresses: int, profiles: Iterable[TargetConnectionProfileSpec], shared: Shared
+) -> Plan:
+    """For a rule that asks so many addresses by these profiles."""
+    own = spec.packets_per_second or shared.packets_per_second
+    logins = 1 + len(spec.discovery_profile.fallback_credentials) if spec.discovery_profile else 1
+    return plan(addresses, costs(profiles, logins), min(own, shared.packets_per_second), shared.sockets)
+
+
+def costs(profiles: Iterable[TargetConnectionProfileSpec], logins: int = 1) -> tuple[Cost, ...]:
+    """The probes that connection profiles need: one for each port, as patient as the most patient profile.
+
+    SNMP asks in the first packet already, so each version and each login has a probe of its own.
+    """
+    found: dict[tuple[str, int, int], Cost] = {}
     for profile in profiles:
-        transport: Transport = "udp" if profile.protocol == "snmp" else "tcp"
-        version = (profile.snmp_version or "") if profile.protocol == "snmp" else ""  # each asks in its own way
-        key = (transport, profile.used_port, version)
-        before = found.get(key, Cost(transport, 0.0, 0))
         timeout, tries = profile.probe_timeout.seconds, profile.probe_retries + 1
-        found[key] = Cost(transport, max(before.timeout, timeout), max(before.tries, tries))
+        snmp = profile.protocol == "snmp"
+        asked = f"snmp {profile.snmp_version or ''}" if snmp else "tcp"
+        for login in range(logins if snmp else 1):
+            key = (asked, profile.used_port, login)
+            before = found.get(key, Cost("udp" if snmp else "tcp", 0.0, 0))
+            found[key] = Cost(before.transport, max(before.timeout, timeout), max(before.tries, tries))
     return tuple(found.values())
 
 

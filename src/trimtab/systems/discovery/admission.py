@@ -1,0 +1,154 @@
+"""What discovery says about a write before it is committed: `problems`, with what they need read.
+
+Only a spec that is new or changed is judged, so that an annotation can be set on an object that would be refused today.
+A rule is judged with its source and its connection profiles, and whichever of them is written last is refused when the
+worst case of a sweep is longer than the rule's period.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Reader
+from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Untyped
+from trimtab.systems.discovery import implementations, vendors
+from trimtab.systems.discovery.kinds import (
+    DiscoveryRule,
+    DiscoveryVendorProfile,
+    TargetConnectionProfile,
+    TargetSyncProfile,
+)
+from trimtab.systems.discovery.plan import Shared, limits
+from trimtab.systems.discovery.problems import connection_problems, fit_problems, rule_problems, sync_problems
+
+
+async def rule(request: AdmissionRequest[DiscoveryRule], reader: Reader) -> Allowed | Denied:
+    """A DiscoveryRule."""
+    new = request.object
+    if new is None or not _changed(request):
+        return Allowed()
+    around = _Around(reader, request.namespace)
+    return _answer(
+        rule_problems(new, await around.source(new), await around.profiles(new), around.shared), _name_warnings(new)
+    )
+
+
+async def source(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
+    """What a rule's `ruleRef` may name: DiscoveryRuleIPRange and others."""
+    new = request.object
+    if new is None or not _changed(request):
+        return Allowed()
+    implementation = next(one for one in implementations.known() if isinstance(new, one.kind))
+    if problems := implementation.problems(new):
+        return _answer(problems)
+    around = _Around(reader, request.namespace)
+    errors: list[FieldError] = []
+    for other in await reader.list(DiscoveryRule, request.namespace):
+        if other.spec.rule_ref.name == new.name and implementations.of(other) is implementation:
+            errors += _of(other, fit_problems(other, new, await around.profiles(other), around.shared))
+    return _answer(errors, implementation.warnings(new))
+
+
+async def connection(request: AdmissionRequest[TargetConnectionProfile], reader: Reader) -> Allowed | Denied:
+    """A TargetConnectionProfile."""
+    new = request.object
+    if new is None or not _changed(request):
+        return Allowed()
+    if problems := connection_problems(new):
+        return _answer(problems)
+    around = _Around(reader, request.namespace)
+    errors: list[FieldError] = []
+    for other in await reader.list(DiscoveryRule, request.namespace):
+        if new.name in _asked_by(other):
+            profiles = {**await around.profiles(other), new.name: new}
+            errors += _of(other, fit_problems(other, await around.source(other), profiles, around.shared))
+    return _answer(errors, _tls_warnings(new))
+
+
+async def sync(request: AdmissionRequest[TargetSyncProfile], reader: Reader) -> Allowed | Denied:
+    """A TargetSyncProfile."""
+    if request.object is None or not _changed(request):
+        return Allowed()
+    return _answer(sync_problems(request.object))
+
+
+async def vendor(request: AdmissionRequest[DiscoveryVendorProfile], reader: Reader) -> Allowed | Denied:
+    """A DiscoveryVendorProfile."""
+    if request.object is None or not _changed(request):
+        return Allowed()
+    return _answer(vendors.check(request.object))
+
+
+ADMISSIONS = (
+    Admission(name="discovery-rule", kinds=(DiscoveryRule,), function=rule),
+    Admission(name="discovery-source", kinds=tuple(one.kind for one in implementations.known()), function=source),
+    Admission(name="discovery-connection", kinds=(TargetConnectionProfile,), function=connection),
+    Admission(name="discovery-sync", kinds=(TargetSyncProfile,), function=sync),
+    Admission(name="discovery-vendor", kinds=(DiscoveryVendorProfile,), function=vendor),
+)
+
+
+class _Around:
+    """What a rule names, read once for one request."""
+
+    def __init__(self, reader: Reader, namespace: str) -> None:
+        self._reader = reader
+        self._namespace = namespace
+        self._profiles: dict[str, TargetConnectionProfile | None] = {}
+        self.shared: Shared = limits()
+
+    async def source(self, rule: DiscoveryRule) -> Resource | None:
+        implementation = implementations.of(rule)
+        if implementation is None:
+            return None
+        return await self._reader.find(implementation.kind, rule.spec.rule_ref.name, self._namespace)
+
+    async def profiles(self, rule: DiscoveryRule) -> dict[str, TargetConnectionProfile]:
+        """Those by which the rule asks, as far as they exist."""
+        found = {}
+        for name in _asked_by(rule):
+            if name not in self._profiles:
+                self._profiles[name] = await self._reader.find(TargetConnectionProfile, name, self._namespace)
+            if (profile := self._profiles[name]) is not None:
+                found[name] = profile
+        return found
+
+
+def _changed(request: AdmissionRequest[Any]) -> bool:
+    old, new = request.old, request.object
+    return new is not None and (old is None or isinstance(old, Untyped) or bool(old.spec != new.spec))
+
+
+def _answer(errors: list[FieldError], warnings: tuple[str, ...] = ()) -> Allowed | Denied:
+    return Denied(errors=tuple(errors)) if errors else Allowed(warnings=warnings)
+
+
+def _of(other: DiscoveryRule, problems: list[FieldError]) -> list[FieldError]:
+    """The problems of a rule, said of what would cause them."""
+    return [
+        FieldError("spec", FieldProblem.FORBIDDEN, None, f'DiscoveryRule "{other.name}" would be wrong: {problem}')
+        for problem in problems
+    ]
+
+
+def _asked_by(rule: DiscoveryRule) -> tuple[str, ...]:
+    profile = rule.spec.discovery_profile
+    return () if isinstance(profile, UnsetType) else tuple(dict.fromkeys(profile.connection_profiles))
+
+
+def _name_warnings(rule: DiscoveryRule) -> tuple[str, ...]:
+    template = rule.spec.target_template
+    text = UNSET if isinstance(template, UnsetType) else template.name_template
+    if isinstance(text, UnsetType) or "{{" in text:
+        return ()
+    return ("spec.targetTemplate.nameTemplate has no {{ … }}: all Targets have one name, told apart by a hash",)
+
+
+def _tls_warnings(profile: TargetConnectionProfile) -> tuple[str, ...]:
+    if profile.spec.insecure and profile.spec.protocol == "gnmi":
+        return ("spec.insecure: passwords are sent without TLS, readable on the network",)
+    return ()
