@@ -1,0 +1,101 @@
+"""A TCP probe: connect without blocking, and see whether it succeeds.
+
+A connection that opened is reset at once: nothing is said on it, and neither side keeps anything. A connect whose time
+is over is asked once more by getpeername before it counts as silent. A retransmission is a new connect.
+
+Caveat: the kernel repeats a SYN itself after one second, so a probe with a longer timeout sends a few packets more than
+the budget counts.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from trimtab.systems.discovery.findings import Outcome
+from trimtab.systems.discovery.sweep import syscalls
+from trimtab.systems.discovery.sweep.job import Probe
+from trimtab.systems.discovery.sweep.lane import Burst, Item, Lane, Owner, Tally
+from trimtab.systems.discovery.sweep.sockets import Sockets
+
+_REFUSED = frozenset({errno.ECONNREFUSED, errno.ECONNRESET})
+_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET, errno.EPROTO})
+_NO_ROUTE = frozenset({errno.ENETUNREACH, errno.ENONET})
+
+
+class Connects(Lane[int]):
+    """The key is the socket."""
+
+    def __init__(self, number: int, probe: Probe, owner: Owner, tally: Tally, sockets: Sockets) -> None:
+        super().__init__(number, probe, owner, tally)
+        self._streams = sockets.streams
+        self._watched = sockets.watched
+
+    def wants(self, now: float) -> int:
+        return 0 if now < self._paused_until else min(len(self.waiting), self._streams.free)
+
+    def send(self, packets: int, now: float) -> int:
+        burst: Burst[int] = Burst(now + self.probe.timeout)
+        streams, port, tried = self._streams, self.probe.port, 0
+        while tried < packets and self.waiting and streams.free > 0:
+            item = self.waiting.popleft()
+            name = syscalls.sockaddr(self.owner.address(item.place), port)
+            fd, code = streams.open(syscalls.family(name))
+            if code:
+                if self._not_sent(item, code, now):
+                    break
+                continue
+            tried += 1
+            code = streams.connect(fd, name)
+            if code == errno.EINPROGRESS:
+                self._watched[fd] = self
+                self._sent(burst, fd, item)
+            elif not self._ended_at_once(fd, code, item, now):
+                break
+        if burst.items:
+            self._bursts.append(burst)
+        return tried
+
+    def ready(self, fd: int) -> bool:
+        item = self._take(fd)
+        del self._watched[fd]
+        if item is not None:
+            self._ended(fd, self._streams.error(fd), item)
+        return True
+
+    def close(self) -> None:
+        for fd in self._pending:
+            del self._watched[fd]
+            self._streams.close(fd)
+        self._pending.clear()
+        self._bursts.clear()
+        self.waiting.clear()
+
+    def _unanswered(self, fd: int) -> bool:
+        del self._watched[fd]
+        if self._streams.connected(fd):
+            self._streams.reset(fd)
+            self._tally.late += 1
+            return False
+        self._streams.close(fd)
+        return True
+
+    def _ended_at_once(self, fd: int, code: int, item: Item, now: float) -> bool:
+        """False when the lane must pause."""
+        if code in _NO_ROUTE or (code not in _REFUSED and code not in _UNREACHABLE and code != 0):
+            self._streams.close(fd)
+            return not self._not_sent(item, code, now)
+        self._tally.sent += 1
+        self._stuck_since = None
+        self._ended(fd, code, item)
+        return True
+
+    def _ended(self, fd: int, code: int, item: Item) -> None:
+        if code == 0:
+            self._streams.reset(fd)
+            self.owner.settled(item.place, self._number, Outcome.OPEN)
+            return
+        self._streams.close(fd)
+        if code in _REFUSED:
+            self.owner.settled(item.place, self._number, Outcome.REFUSED)
+        else:
+            self._again_or(item, Outcome.UNREACHABLE if code in _UNREACHABLE else Outcome.SILENT)
