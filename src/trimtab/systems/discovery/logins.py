@@ -1,0 +1,191 @@
+"""Which credential may be tried now on one device, so that no device ever locks us out.
+
+Flow: `choose` names a credential or says until when to wait. `attempted` is noted, durably, before the credential is
+sent; then exactly one of `succeeded`, `failed` and `dropped` tells what came of it.
+
+Guarantees, for devices that lock after three failures or more within the window:
+- After a refusal nothing is tried by that protocol within the window: neither the same credential nor another.
+- A device has at most two tries that it may have counted against us within the window, over all its protocols and
+  addresses (`others`), whatever crashes.
+- An attempt that nobody told the end of is taken for a failure. Two are forgiven once: one with the credential that
+  worked last, and one where the device broke off before it judged. A second one in a row is a failure.
+- A clock that goes back unlocks nothing early, and locks for one window more at most, if `noticed` is stored.
+
+Assumptions: a note is stored before the act; one device is asked by one at a time. Caveat: a clock that is set forward
+ends a window early; nobody can tell that from time that passed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+STRIKES = 2
+"""What a device may have counted against us within a window. Three is where the strictest usual devices lock."""
+
+MAX_FAILED = 16
+"""Credentials whose failures are remembered; a rule names nine at most."""
+
+
+class LoginRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+    """What one device did with our credentials, by one protocol. Credentials are known by the names of Secrets."""
+
+    worked: str = ""
+    """The one that was accepted last, unless it was refused since."""
+    pending: str = ""
+    """The one whose end nobody has told yet."""
+    attempted: float = 0
+    """When that was sent."""
+    failed: dict[str, float] = {}
+    """When each was last refused."""
+    strikes: int = 0
+    """What the device may have counted since the last success, within one window."""
+    undecided: bool = False
+    """The device broke off before it judged the pending one."""
+    back: float = 0
+    """When the clock was first seen to be before one of these times; 0 while it is not."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """This credential may be tried now."""
+
+    secret: str
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """None may be tried before this time."""
+
+    until: float
+
+
+class State(enum.Enum):
+    """Of a device, for one protocol."""
+
+    FREE = "free"
+    DOUBTFUL = "doubtful"
+    """An attempt has no known end, and is forgiven once."""
+    LOCKED = "locked"
+    """A refusal, or what is taken for one, is younger than the window."""
+
+
+def choose(
+    record: LoginRecord, secrets: Sequence[str], now: float, window: float, *, others: Iterable[LoginRecord] = ()
+) -> Use | Wait:
+    """The credential to try now, of those that the rule names in its order.
+
+    `others` are the records of the same device by other protocols and at its other addresses: accounts are often shared.
+    """
+    if not secrets:
+        raise ValueError("a rule names one credential at least")
+    own = _settled(record)
+    if state(own, now, window) is State.LOCKED:
+        return Wait(max(_ends(own, moment, now, window) for moment in own.failed.values()))
+    spent, until = _spent(own, now, window) if own.pending else (0, now)
+    for other in others:
+        strikes, ends = _spent(_settled(other), now, window)
+        spent, until = spent + strikes, max(until, ends)
+    if spent >= STRIKES:
+        return Wait(until)
+    return Use(_best(own, secrets))
+
+
+def state(record: LoginRecord, now: float, window: float) -> State:
+    """Where the device stands, for this protocol alone."""
+    own = _settled(record)
+    if any(now < _ends(own, moment, now, window) for moment in own.failed.values()):
+        return State.LOCKED
+    return State.DOUBTFUL if own.pending else State.FREE
+
+
+def attempted(record: LoginRecord, secret: str, now: float) -> LoginRecord:
+    """The note before the credential is sent."""
+    own = _settled(record)
+    strikes = 2 if own.pending else 1  # a settled one was followed by a window
+    if own.pending not in ("", secret):
+        own = failed(own, own.pending, own.attempted)
+    return _with(own, pending=secret, attempted=now, strikes=strikes, undecided=False)
+
+
+def succeeded(record: LoginRecord, secret: str, now: float) -> LoginRecord:
+    """The device accepted it. Refusals of others are kept: they say which one to try last."""
+    return _with(
+        record,
+        worked=secret,
+        pending="",
+        attempted=0.0,
+        failed={name: at for name, at in record.failed.items() if name != secret},
+        strikes=0,
+        undecided=False,
+    )
+
+
+def failed(record: LoginRecord, secret: str, now: float) -> LoginRecord:
+    """The device refused it."""
+    refusals = {**record.failed, secret: now}
+    if len(refusals) > MAX_FAILED:
+        newest = sorted(refusals, key=lambda name: (refusals[name], name))[-MAX_FAILED:]
+        refusals = {name: refusals[name] for name in sorted(newest)}
+    return _with(
+        record,
+        worked="" if record.worked == secret else record.worked,
+        pending="",
+        attempted=0.0,
+        failed=refusals,
+        strikes=max(record.strikes, 1),
+        undecided=False,
+    )
+
+
+def dropped(record: LoginRecord, *, unsent: bool = False) -> LoginRecord:
+    """The device broke off before it judged the credential. `unsent` when it surely never got it."""
+    if not record.pending:
+        return record
+    if not unsent:
+        return _with(record, undecided=True)
+    if record.strikes > 1:  # the try before this one has no known end either
+        return _with(record, strikes=record.strikes - 1, undecided=True)
+    return _with(record, pending="", attempted=0.0, strikes=0, undecided=False)
+
+
+def noticed(record: LoginRecord, now: float) -> LoginRecord:
+    """The record with a clock that went back noted; the same one when there is nothing to note. Store it, and a device
+    waits for one window by the clock as it is now, not until the clock is where it was."""
+    ahead = record.attempted > now or any(moment > now for moment in record.failed.values())
+    back = _since(record, now) if ahead else 0.0
+    return record if back == record.back else _with(record, back=back)
+
+
+def _settled(record: LoginRecord) -> LoginRecord:
+    """With an attempt that must be taken for a failure made one."""
+    if not record.pending:
+        return record
+    forgiven = record.strikes < STRIKES and (record.pending == record.worked or record.undecided)
+    return record if forgiven else failed(record, record.pending, record.attempted)
+
+
+def _spent(record: LoginRecord, now: float, window: float) -> tuple[int, float]:
+    """What the device may have counted within the window, and when that ends."""
+    moments = [*record.failed.values(), *((record.attempted,) if record.pending else ())]
+    until = max((_ends(record, moment, now, window) for moment in moments), default=now)
+    return (max(record.strikes, 1), until) if now < until else (0, now)
+
+
+def _ends(record: LoginRecord, moment: float, now: float, window: float) -> float:
+    return (moment if moment <= now else _since(record, now)) + window
+
+
+def _since(record: LoginRecord, now: float) -> float:
+    """From when to count for a moment that the clock has not reached again."""
+    return record.back if 0 < record.back <= now else now
+
+
+def _best(record: LoginRecord, secrets: Sequence[str]) -> str:
+    if record.worked in secrets:
+        return record.worked
+    return min(secrets, key=lambda name: record.failed.get(name, float("-inf")))
+
+
+def _with(record: LoginRecord, **changes: object) -> LoginRecord:
+    return msgspec.structs.replace(record, **changes)
