@@ -1,0 +1,156 @@
+"""What comes of a device that misbehaves: an outcome, and a sentence that says what to do."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.systems.discovery.gnmi_kit import CREDENTIALS, LOGIN, PASSWORD, SRLINUX_PATHS, access, der, failure, profile
+from trimtab.lab.gnmi import Fault, GnmiDevice
+from trimtab.lab.gnmi_certificates import self_signed
+from trimtab.lab.gnmi_devices import srlinux
+from trimtab.model.duration import Duration
+from trimtab.model.redacted import Redacted
+from trimtab.systems.discovery.findings import Login, Outcome
+from trimtab.systems.discovery.identify.tls import fingerprint
+from trimtab.systems.discovery.kinds import Evidence
+from trimtab.systems.discovery.vendors import Vendors
+from trimtab.testing.ports import free_ports
+
+SOON = Duration("300ms")
+
+
+ANYWHERE = [
+    (Fault.HANG, Outcome.TIMED_OUT, "did not answer Capabilities within 300ms"),
+    (Fault.HANG_ON_GET, Outcome.TIMED_OUT, "did not answer Get within 300ms"),
+    (Fault.GO_AWAY, Outcome.DISCONNECTED, "broke off during Get"),
+    (Fault.EMPTY, Outcome.PROTOCOL_ERROR, "none of the paths of vendor profile srlinux.nokia"),
+]
+IN_PLAIN_TEXT = [
+    (Fault.SILENT, Outcome.TIMED_OUT, "did not answer Capabilities"),
+    (Fault.DRIP, Outcome.TIMED_OUT, "did not answer Capabilities"),
+    (Fault.GARBAGE, Outcome.PROTOCOL_ERROR, "no HTTP/2"),
+    (Fault.BREAK, Outcome.DISCONNECTED, "broke off during Capabilities"),
+]
+BEFORE_TLS = [
+    (Fault.SILENT, Outcome.TIMED_OUT, "TLS handshake took more than 300ms"),
+    (Fault.DRIP, Outcome.TIMED_OUT, "TLS handshake took more than 300ms"),
+    (Fault.GARBAGE, Outcome.TLS_FAILED, "does not speak TLS at this port"),
+    (Fault.BREAK, Outcome.DISCONNECTED, "broke off"),
+]
+
+
+@pytest.mark.parametrize(("fault", "outcome", "says"), ANYWHERE + IN_PLAIN_TEXT)
+async def test_a_device_that_misbehaves_has_a_clear_outcome(fault: Fault, outcome: Outcome, says: str) -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault) as device:
+        why = await failure(access(device, insecure=True, timeout=SOON))
+    assert (why.outcome, why.pin) == (outcome, "")
+    assert says in why.detail
+
+
+@pytest.mark.parametrize(("fault", "outcome", "says"), ANYWHERE)
+async def test_a_device_that_misbehaves_behind_tls_is_known_by_its_key(
+    fault: Fault, outcome: Outcome, says: str
+) -> None:
+    tls = self_signed()
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault, tls=tls) as device:
+        why = await failure(access(device, skip_verify=True, timeout=SOON))
+    assert (why.outcome, why.pin) == (outcome, fingerprint(der(tls)))
+    assert why.evidence == Evidence(tls_key=why.pin)
+    assert says in why.detail
+
+
+@pytest.mark.parametrize(("fault", "outcome", "says"), BEFORE_TLS)
+async def test_a_device_that_misbehaves_before_tls_has_a_clear_outcome(
+    fault: Fault, outcome: Outcome, says: str
+) -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault) as device:
+        why = await failure(access(device, skip_verify=True, timeout=SOON))
+    assert (why.outcome, why.pin) == (outcome, "")
+    assert says in why.detail
+
+
+async def test_an_answer_of_more_than_8_mib_is_not_taken() -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.HUGE) as device:
+        why = await failure(access(device, insecure=True))
+    assert (why.outcome, "more than 8 MiB" in why.detail) == (Outcome.PROTOCOL_ERROR, True)
+
+
+async def test_a_wrong_password_is_sent_once_and_is_no_absence() -> None:
+    wrong = Login("old-login", {"username": Redacted("admin"), "password": Redacted("wr0ng")})
+    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device:
+        why = await failure(access(device, insecure=True, login=wrong))
+        assert (why.outcome, device.calls["refused"]) == (Outcome.AUTHENTICATION_FAILED, 1)
+    assert why.detail == "The device refused username and password of Secret old-login."
+
+
+async def test_a_login_without_username_is_named_where_the_device_wants_one() -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device:
+        why = await failure(access(device, insecure=True, login=Login("community", {})))
+    assert why.outcome is Outcome.AUTHENTICATION_FAILED
+    assert "Secret community has no username" in why.detail
+
+
+async def test_a_password_with_a_line_break_is_not_sent() -> None:
+    broken = Login("lab-login", {"username": Redacted("admin"), "password": Redacted(PASSWORD + "\n")})
+    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device:
+        why = await failure(access(device, insecure=True, login=broken))
+        assert device.calls["Capabilities"] == 0
+    assert "ends with a line break" in why.detail
+
+
+async def test_a_port_where_nothing_listens_is_refused() -> None:
+    async with GnmiDevice(srlinux()) as device:
+        device.port = free_ports(1)[0]
+        assert (await failure(access(device, insecure=True))).outcome is Outcome.REFUSED
+
+
+async def test_a_device_that_speaks_tls_is_told_from_one_that_is_gone() -> None:
+    async with GnmiDevice(srlinux(), tls=self_signed()) as device:
+        why = await failure(access(device, insecure=True))
+    assert "insecure" in why.detail
+
+
+async def test_a_grpc_server_without_gnmi_is_no_device() -> None:
+    import grpc.aio
+
+    server = grpc.aio.server()
+    async with GnmiDevice(srlinux()) as device:
+        device.port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            why = await failure(access(device, insecure=True))
+        finally:
+            await server.stop(None)
+    assert (why.outcome, "no gNMI Capabilities" in why.detail) == (Outcome.PROTOCOL_ERROR, True)
+
+
+async def test_a_device_that_refuses_every_path_says_why() -> None:
+    vendors = Vendors([profile("nokia", {"hostname": "no/such", "version": "nor/this"}, organization="Nokia")])
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.ONE_BAD_PATH) as device:
+        why = await failure(access(device, insecure=True), vendors)
+    assert why.outcome is Outcome.PROTOCOL_ERROR
+    assert "unknown element 'such'" in why.detail
+
+
+async def test_a_path_that_is_none_names_its_profile() -> None:
+    vendors = Vendors([profile("nokia", {**SRLINUX_PATHS, "version": "a[b"}, organization="Nokia")])
+    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device:
+        why = await failure(access(device, insecure=True), vendors)
+    assert "Mend vendor profile nokia: 'a[b' is not a gNMI path" in why.detail
+
+
+async def test_a_device_that_echoes_our_password_does_not_bring_it_into_the_detail() -> None:
+    vendors = Vendors([profile("nokia", {"hostname": PASSWORD}, organization="Nokia")])
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.ONE_BAD_PATH) as device:
+        why = await failure(access(device, insecure=True), vendors)
+    assert "unknown element '[redacted]'" in why.detail
+
+
+async def test_a_device_whose_login_ends_in_the_middle_is_not_asked_again() -> None:
+    """Get by get, each with the credential, would lock us out."""
+    vendors = Vendors([profile("nokia", {**SRLINUX_PATHS, "platform": "no/such/path"}, organization="Nokia")])
+    fault = Fault.ONE_BAD_PATH
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault, logins=2) as device:
+        why = await failure(access(device, insecure=True, login=msgspec.structs.replace(LOGIN, secret="s")), vendors)
+        assert (why.outcome, device.calls["refused"]) == (Outcome.AUTHENTICATION_FAILED, 1)
