@@ -160,6 +160,7 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: _Means,
         scratch=means.scratch,
         queue=means.queue,
         workers=means.workers,
+        metrics=metrics,
     )
     for controller in system.made(context):
         manager.add(controller)

@@ -19,6 +19,7 @@ from trimtab.model.resource import Resource
 from trimtab.runtime.controller import Controller
 
 if TYPE_CHECKING:
+    from trimtab.runtime.metrics import Metrics
     from trimtab.runtime.queue import Queue
     from trimtab.runtime.workers import Workers
     from trimtab.storage.blobs import Blobs
@@ -46,6 +47,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     scratch: Scratch
     queue: Queue
     workers: Workers
+    metrics: Metrics
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):

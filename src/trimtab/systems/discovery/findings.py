@@ -7,7 +7,7 @@ refuses our password is there.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol as Contract
 
 import msgspec
@@ -80,6 +80,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     login: Login
     tls: Tls = Tls()
     pins: frozenset[str] = frozenset()
+    admit: Callable[[str], Awaitable[None]] | None = None
+    """To be called with the key that the device showed (SSH host key, TLS key, SNMPv3 engine ID in hexadecimal digits)
+    before a credential is sent. It raises NotIdentified when the same device refused one a short while ago, be it at
+    another address."""
     answer: bytes = b""
     """What the device answered to the probe, where that was a question already (SNMP)."""
 

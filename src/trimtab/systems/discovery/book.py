@@ -1,0 +1,86 @@
+"""The ledger of one rule, kept: in memory while its loop works, in a blob when it matters.
+
+`commit` returns when everything noted before it is in a blob that the rule's status names. Many who commit at a time
+share one write, so that a note before each login costs little. What a crash may lose is what nobody has committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from trimtab.model.logs import log
+from trimtab.storage.blobs import BlobError, Blobs, Digest, read
+from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.ledger import Ledger, LedgerDamaged, decode, encode, woken
+from trimtab.systems.discovery.telling import Teller
+
+MEDIA_TYPE = "application/vnd.trimtab.discovery-ledger"
+MAX_BYTES = 64 << 20
+
+
+class Book:
+    """Of one rule. `ledger` is replaced by whoever notes something; only the loop's own task tree does."""
+
+    def __init__(self, blobs: Blobs, teller: Teller, rule: DiscoveryRule) -> None:
+        self.ledger = Ledger()
+        self._blobs, self._teller = blobs, teller
+        self._owner = owner_of(rule)
+        self._digest = rule.status.ledger if rule.status and rule.status.ledger else ""
+        self._wanted = self._written = 0
+        self._writing: asyncio.Task[None] | None = None
+
+    async def load(self) -> str:
+        """Read what is known. Returns why it could not be read, if so: then nothing is known."""
+        if not self._digest:
+            return ""
+        try:
+            self.ledger = decode(await read(self._blobs, Digest(self._digest), max_bytes=MAX_BYTES))
+        except (BlobError, LedgerDamaged) as error:
+            return str(error)
+        return ""
+
+    async def wake(self, now: float) -> None:
+        """Before anything is tried: what a process that is gone may have sent counts as sent."""
+        awake = woken(self.ledger, now)
+        if awake is not self.ledger:
+            self.ledger = awake
+            await self.commit()
+
+    async def commit(self) -> None:
+        self._wanted += 1
+        mine = self._wanted
+        while self._written < mine:
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._write())
+            await asyncio.shield(self._writing)
+
+    async def close(self) -> None:
+        """Let a write that goes on end."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def _write(self) -> None:
+        covers = self._wanted
+        held = msgspec.structs.replace(self.ledger, records=dict(self.ledger.records), misses=dict(self.ledger.misses))
+        data = await asyncio.to_thread(encode, held)
+        digest = await self._blobs.put(data, media_type=MEDIA_TYPE)
+        if digest != self._digest:
+            await self._blobs.pin(digest, self._owner)
+            await self._teller.tell(lambda status: status.replace(ledger=digest))
+            before, self._digest = self._digest, digest
+            if before:
+                await self._let_go(Digest(before))
+        self._written = covers
+
+    async def _let_go(self, digest: Digest) -> None:
+        try:
+            await self._blobs.unpin(self._owner, digest)
+        except BlobError as error:
+            log.warning("a ledger is kept too long", error=str(error))
+
+
+def owner_of(rule: DiscoveryRule) -> str:
+    """Whose the blobs are."""
+    return f"discoveryrules/{rule.metadata.uid}"

@@ -1,0 +1,224 @@
+"""The loop of one rule: wait until it is time, sweep, say what came of it, wait again.
+
+There is never more than one for a rule: whoever replaces it waits for its end. Whatever fails inside reaches the rule's
+status and an event, and the loop goes on after a pause that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec import UNSET
+
+from trimtab.model.backoff import pause
+from trimtab.model.clock import format_time, parse_time
+from trimtab.model.conditions import without_condition
+from trimtab.model.logs import log
+from trimtab.runtime.deadline import within
+from trimtab.runtime.runs import Ended, Run, Runs, running
+from trimtab.runtime.status import condition, ready
+from trimtab.runtime.tasks import ended
+from trimtab.systems.discovery.book import Book, owner_of
+from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus
+from trimtab.systems.discovery.run import Report, RuleRun
+from trimtab.systems.discovery.settings import Settings
+from trimtab.systems.discovery.telling import Gone, Say, Teller
+from trimtab.systems.discovery.tools import Tools
+from trimtab.systems.discovery.windows import opens
+
+AGAIN_AFTER = 5.0
+"""Seconds after a failed run; they double up to AGAIN_AT_MOST."""
+AGAIN_AT_MOST = 300.0
+SETTLE_DOWN = 1.0
+"""Seconds in which changes of Pods and Services are gathered into one run."""
+
+
+class Loop:
+    """Of one rule with one set of settings. `start`, then `stop`; `wake` asks for a run now."""
+
+    def __init__(self, tools: Tools, settings: Settings, teller: Teller, *, at_once: bool) -> None:
+        self.settings = settings
+        self._tools, self._teller, self._rule = tools, teller, settings.rule
+        self._runs = Runs(tools.clock, blobs=tools.blobs, owner=owner_of(self._rule))
+        self._book = Book(tools.blobs, teller, self._rule)
+        self._identifiers = tools.identifiers(settings.vendors)
+        self._woken = asyncio.Event()
+        self._trigger, self._token = "Schedule", ""
+        self._failures, self._not_before = 0, tools.clock.now()
+        self._task: asyncio.Task[None] | None = None
+        if at_once:
+            self.wake("Changed")
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._live(), name=f"discovery of {self._rule.namespace}/{self._rule.name}")
+
+    async def stop(self, *, reason: str = "") -> None:
+        """Returns when nothing of it runs any more. With a reason, the run that went on is closed as cancelled; without
+        one it goes on in the loop of the next process."""
+        if self._task is not None:
+            await ended(self._task)
+        await self._book.close()
+        for identifier in self._identifiers.values():
+            await identifier.close()
+        if reason:
+            await self._close("Cancelled", reason, "the rule was changed or deleted")
+
+    def wake(self, trigger: str, token: str = "") -> None:
+        """Run as soon as the one that goes on has ended. A token is told back in `status.handledRun`."""
+        self._trigger, self._token = trigger, token or self._token
+        self._woken.set()
+
+    def renew(self, rule: DiscoveryRule) -> None:
+        """The same rule with other metadata: annotations that release or accept something count from the next run."""
+        self._rule = rule
+        self.settings = msgspec.structs.replace(self.settings, rule=rule)
+
+    async def _live(self) -> None:
+        try:
+            await self._teller.tell(lambda status: status.replace(start_time=format_time(self._tools.clock.now())))
+            problem = await self._book.load()
+            if problem:
+                note = f"what was known of each address cannot be read, and is learned anew: {problem}"
+                self._tools.events.warning(self._rule, "LedgerLost", note)
+            await self._book.wake(self._tools.clock.now().timestamp())
+            while True:
+                await self._one(await self._due())
+        except Gone:
+            return
+
+    async def _due(self) -> Run | None:
+        """Wait until a run is due. The one that the end of a process interrupted, if there is one, is due at once."""
+        rule = await self._teller.tell(lambda status: status)
+        history = (rule.status.history if rule.status else UNSET) or ()
+        going = running(history)
+        if going is not None and going.id == self._book.ledger.run and not self._failures:
+            return going
+        if going is not None:
+            closed = await self._runs.interrupted(history)
+            await self._teller.tell(lambda status: status.replace(history=closed))
+        clock = self._tools.clock
+        while not self._woken.is_set():
+            due = self._next(history)
+            delay = None if due is None else (due - clock.now()).total_seconds()
+            if delay is not None and delay <= 0:
+                return None
+            try:
+                await (self._woken.wait() if delay is None else within(clock, delay, self._woken.wait()))
+            except TimeoutError:
+                return None
+        if self._trigger == "Sources":
+            await clock.sleep(SETTLE_DOWN)
+        return None
+
+    def _next(self, history: tuple[Run, ...]) -> datetime | None:
+        spec, now = self._rule.spec, self._tools.clock.now()
+        due = opens(spec.windows, spec.period, parse_time(history[0].started) if history else None, now)
+        return due if due is None else max(due, self._not_before)
+
+    async def _one(self, going: Run | None) -> None:
+        """One run, to its end. What it raises is told, and tried again later."""
+        trigger, token = self._trigger, self._token
+        self._woken.clear()
+        self._trigger = "Schedule"
+        try:
+            run = going or await self._begin(trigger, token)
+            report = await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
+        except Gone:
+            raise
+        except Exception as error:  # whatever it is, it reaches the status, and the loop goes on
+            log.exception("a sweep failed", rule=self._rule.name, namespace=self._rule.namespace)
+            await self._failed(error)
+        else:
+            self._failures = 0
+            await self._succeeded(run, report)
+
+    async def _begin(self, trigger: str, token: str) -> Run:
+        """The run is in the status before anything is sent."""
+        begun: list[Run] = []
+
+        def say(status: DiscoveryRuleStatus) -> DiscoveryRuleStatus:
+            history, run = self._runs.start(status.history, trigger)
+            begun[:] = [run]
+            return status.replace(history=history, handled_run=token or status.handled_run)
+
+        await self._teller.tell(say)
+        return begun[0]
+
+    async def _succeeded(self, run: Run, report: Report) -> None:
+        await self._end(
+            run.id,
+            "Succeeded",
+            report.reason,
+            report.message,
+            report.counts,
+            say=lambda status: self._reported(status, report),
+        )
+
+    def _reported(self, status: DiscoveryRuleStatus, report: Report) -> DiscoveryRuleStatus:
+        clock, generation = self._tools.clock, self._rule.metadata.generation
+        conditions = ready(status.conditions, clock, generation, report.ok, report.reason, report.message)
+        for kind, reason, message in (
+            ("MassLoss", "HeldBack", report.held),
+            ("Overlap", "OwnedByAnotherRule", report.overlap),
+        ):
+            if message:
+                conditions = condition(conditions, clock, generation, kind, True, reason, message)
+            else:
+                conditions = without_condition(conditions, kind)
+        return status.replace(
+            conditions=conditions,
+            plan=report.plan,
+            entries=report.entries,
+            targets=report.targets,
+        )
+
+    async def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        wait = pause(self._failures - 1, AGAIN_AFTER, AGAIN_AT_MOST, self._tools.chance)
+        self._not_before = self._tools.clock.now() + timedelta(seconds=wait)
+        message = f"{_sentence(error)}; the next try is in {wait:.0f} s"
+        self._tools.events.warning(self._rule, "SweepFailed", message)
+        try:
+            await self._close("Failed", "SweepFailed", _sentence(error))
+            await self._teller.tell(lambda status: self._unready(status, message))
+        except Gone:
+            raise
+        except Exception:  # the API may be the very thing that fails; the next try says more
+            log.exception("the failure of a sweep cannot be told", rule=self._rule.name)
+
+    def _unready(self, status: DiscoveryRuleStatus, message: str) -> DiscoveryRuleStatus:
+        generation = self._rule.metadata.generation
+        conditions = ready(status.conditions, self._tools.clock, generation, False, "SweepFailed", message)
+        return status.replace(conditions=conditions)
+
+    async def _close(self, outcome: Ended, reason: str, message: str) -> None:
+        """End the run that goes on, if one does."""
+        try:
+            rule = await self._teller.tell(lambda status: status)
+        except Gone:
+            return
+        going = running((rule.status.history if rule.status else UNSET) or ())
+        if going is not None:
+            await self._end(going.id, outcome, reason, message, {})
+
+    async def _end(
+        self,
+        run: str,
+        outcome: Ended,
+        reason: str,
+        message: str,
+        counts: dict[str, int],
+        say: Say = lambda status: status,
+    ) -> None:
+        rule = await self._teller.tell(lambda status: status)
+        history = (rule.status.history if rule.status else UNSET) or ()
+        closed = await self._runs.finish(history, run, outcome, reason=reason, message=message, counts=counts)
+        await self._teller.tell(lambda status: say(status.replace(history=closed, progress=UNSET)))
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(dict.fromkeys(_sentence(inner) for inner in error.exceptions))
+    return f"{error}" or type(error).__name__

@@ -1,0 +1,147 @@
+"""From a rule's entries to addresses: prefixes as they are, DNS names asked, Pods and Services from the cache.
+
+What cannot be resolved is told for its entry, and `complete` is False: then no Target goes for being out of scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from trimtab.client.protocol import Query
+from trimtab.model.kubernetes import Pod, Service
+from trimtab.model.selectors import LabelSelector
+from trimtab.runtime.cached import CachedClient
+from trimtab.systems.discovery.addresses import Addresses, Interval, parse
+from trimtab.systems.discovery.implementations import DnsName, Entry, Pods, Services
+
+PATIENCE = 5.0
+"""Seconds that one DNS name may take."""
+AT_A_TIME = 32
+MAX_ADDRESSES = 16
+"""Of one name."""
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An entry's addresses. `hosts` names those that have a name of their own."""
+
+    entry: Entry
+    addresses: Addresses
+    hosts: Mapping[str, str] = {}
+    problem: str = ""
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Everything that the entries mean, right now."""
+
+    addresses: Addresses
+    places: tuple[Place, ...]
+
+    @property
+    def complete(self) -> bool:
+        return not any(place.problem for place in self.places)
+
+
+async def system_resolver(name: str) -> Sequence[str]:
+    """What this machine's resolver says, IPv4 first."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    addresses = dict.fromkeys(str(item[4][0]) for item in sorted(found, key=lambda item: item[0] != socket.AF_INET))
+    return [address for address in addresses if "%" not in address]
+
+
+async def resolved(
+    entries: Sequence[Entry], client: CachedClient, namespace: str, resolve: Resolve = system_resolver
+) -> Scope:
+    """All entries. It raises only when the API cannot be read."""
+    turns = asyncio.Semaphore(AT_A_TIME)
+
+    async def place(entry: Entry) -> Place:
+        match entry.source:
+            case Pods(selector=selector):
+                return await _pods(entry, selector, client, namespace)
+            case Services() as services:
+                return await _services(entry, services, client, namespace, resolve)
+            case DnsName(name=name):
+                async with turns:
+                    return await _named(entry, name, resolve)
+            case addresses:
+                hosts = dict.fromkeys(addresses, entry.host_name) if entry.host_name else {}
+                return Place(entry, addresses, hosts)
+
+    places = tuple(await asyncio.gather(*map(place, entries)))
+    intervals = [interval for place in places for interval in place.addresses.intervals]
+    return Scope(Addresses(intervals), places)
+
+
+async def _named(entry: Entry, name: str, resolve: Resolve) -> Place:
+    try:
+        found = await asyncio.wait_for(resolve(name), PATIENCE)
+    except TimeoutError:
+        return Place(entry, Addresses(), problem=f"the DNS name {name} was not answered within {PATIENCE:g} seconds")
+    except (OSError, UnicodeError) as error:
+        return Place(entry, Addresses(), problem=f"the DNS name {name} has no address: {_said(error)}")
+    if not found:
+        return Place(entry, Addresses(), problem=f"the DNS name {name} has no address")
+    addresses = list(found)[:MAX_ADDRESSES]
+    return Place(entry, _set(addresses), dict.fromkeys(addresses, entry.host_name or name))
+
+
+async def _pods(entry: Entry, selector: LabelSelector, client: CachedClient, namespace: str) -> Place:
+    hosts: dict[str, str] = {}
+    for pod in await _selected(Pod, selector, client, namespace):
+        status = pod.status or {}
+        if pod.metadata.deletion_timestamp or not _is_ready(status):
+            continue
+        address = status.get("podIP")
+        if isinstance(address, str) and _is_address(address):
+            hosts[address] = pod.name
+    return Place(entry, _set(hosts), hosts)
+
+
+async def _services(entry: Entry, services: Services, client: CachedClient, namespace: str, resolve: Resolve) -> Place:
+    hosts: dict[str, str] = {}
+    problems = []
+    for service in await _selected(Service, services.selector, client, namespace):
+        address = (service.spec or {}).get("clusterIP")
+        if isinstance(address, str) and _is_address(address):
+            hosts[address] = service.name
+            continue
+        name = f"{service.name}.{namespace}.svc.{services.domain}"
+        found = await _named(entry, name, resolve)
+        hosts |= dict.fromkeys(found.hosts, service.name)
+        if found.problem:
+            problems.append(found.problem)
+    return Place(entry, _set(hosts), hosts, "; ".join(problems[:4]))
+
+
+async def _selected(kind: Any, selector: LabelSelector, client: CachedClient, namespace: str) -> list[Any]:
+    listed = await client.list(kind, Query(namespace=namespace))
+    return [item for item in listed.items if selector.matches(item.metadata.labels or {})]
+
+
+def _is_ready(status: Mapping[str, Any]) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _set(addresses: Sequence[str] | Mapping[str, str]) -> Addresses:
+    intervals: list[Interval] = [interval for address in addresses for interval in parse(address)]
+    return Addresses(intervals)
+
+
+def _said(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
