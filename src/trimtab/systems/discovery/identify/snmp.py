@@ -1,0 +1,231 @@
+"""Identification by SNMP: what the system group, the vendor's objects and the standard's say of a device.
+
+Packets are few. The sweep's probe is the first question already: for v1 and v2c a Get of the system group, for v3 the
+discovery of the engine ID. A device whose vendor profile wants no more needs no second packet. Else one Get has all
+objects of the profile, and with them what any device may have where the profile names nothing for it: serial number of
+the first entity when that is a chassis, base MAC address of the bridge. A device that no profile knows is asked for these
+alone. v1 is not: one unknown object fails its whole Get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from msgspec import UNSET, UnsetType
+
+from trimtab.systems.discovery.findings import Access, Identified, Login, NotIdentified, Outcome
+from trimtab.systems.discovery.identify import snmp_login
+from trimtab.systems.discovery.identify.snmp_agents import (
+    Agent,
+    CommunityAgent,
+    UserAgent,
+    Values,
+    answers,
+    checked,
+    malformed,
+    present,
+)
+from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
+from trimtab.systems.discovery.identify.snmp_messages import (
+    BadMessage,
+    engine_discovery,
+    get_request,
+    read_engine,
+    read_response,
+)
+from trimtab.systems.discovery.identify.snmp_text import mac, text
+from trimtab.systems.discovery.kinds import (
+    DiscoveryInfo,
+    Evidence,
+    Key,
+    SnmpOid,
+    SnmpVendor,
+    TargetConnectionProfileSpec,
+)
+from trimtab.systems.discovery.vendors import Choice, Vendors, printable
+
+SYS_DESCR = "1.3.6.1.2.1.1.1.0"
+SYS_OBJECT_ID = "1.3.6.1.2.1.1.2.0"
+SYS_NAME = "1.3.6.1.2.1.1.5.0"
+ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"
+SYSTEM = (SYS_DESCR, SYS_OBJECT_ID, SYS_NAME)
+
+ENTITY_CLASS = "1.3.6.1.2.1.47.1.1.1.1.5.1"
+ENTITY_SERIAL = "1.3.6.1.2.1.47.1.1.1.1.11.1"
+BRIDGE_ADDRESS = "1.3.6.1.2.1.17.1.1.0"
+CHASSIS = 3  # entPhysicalClass
+
+PATIENCE = 4
+"""How many times the profile's timeout one device may take in all."""
+
+
+class SnmpIdentifier:
+    """Asks devices by SNMP. One for many devices; it keeps no socket between them."""
+
+    def __init__(self, vendors: Vendors, *, numbers: random.Random | None = None) -> None:
+        self._vendors = vendors
+        self._users = Users()
+        self._number = (numbers or random.SystemRandom()).randrange(1, 1 << 30)
+
+    def probe(self, login: Login, profile: TargetConnectionProfileSpec) -> tuple[bytes, Callable[[bytes], bool]]:
+        """What the sweep sends to each address, and which datagrams answer it. NotIdentified for a bad Secret."""
+        version = snmp_login.version_of(login, profile)
+        if version == "v3":
+            return engine_discovery(self._number), _tells_engine(self._number)
+        try:
+            community = snmp_login.community(login)
+        except BadLogin as error:
+            raise NotIdentified(Outcome.NOT_SENT, f"{error}; nothing was sent") from None
+        return get_request(version, community, self._number, _first(version)), answers(self._number)
+
+    def check(self, login: Login, profile: TargetConnectionProfileSpec) -> str:
+        """What is wrong with the Secret for this profile; nothing when it is sound."""
+        try:
+            if snmp_login.version_of(login, profile) == "v3":
+                snmp_login.check_v3(login)
+            else:
+                snmp_login.community(login)
+        except BadLogin as error:
+            return str(error)
+        return ""
+
+    async def identify(self, access: Access) -> Identified:
+        """What the device is. NotIdentified."""
+        version = snmp_login.version_of(access.login, access.profile)
+        limit = access.profile.timeout.seconds * PATIENCE
+        try:
+            async with asyncio.timeout(limit):
+                if version == "v3":
+                    return await self._by_user(access)
+                return await self._by_community(access, version)
+        except TimeoutError:
+            detail = f"the device answers so slowly that it was given up after {limit:g} s"
+            raise NotIdentified(Outcome.TIMED_OUT, detail) from None
+        except BadLogin as error:
+            outcome = Outcome.OPEN if access.answer else Outcome.NOT_SENT
+            raise NotIdentified(outcome, f"{error}; nothing was sent") from None
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+    async def _by_community(self, access: Access, version: Version) -> Identified:
+        assert version != "v3"  # noqa: S101 - for the type
+        agent = CommunityAgent(access, version, snmp_login.community(access.login), self._number)
+        try:
+            system = _answered(access)
+            if system is None:
+                system = await agent.get(_first(version))
+            engine_id = system.get(ENGINE_ID)
+            found = engine_id.hex() if isinstance(engine_id, bytes) else ""
+            return await self._described(agent, system, found, standard=version != "v1")
+        finally:
+            agent.close()
+
+    async def _by_user(self, access: Access) -> Identified:
+        engine_id = _engine(access)
+        agent = UserAgent(access, await self._users.user(access.login), engine_id)
+        try:
+            system = await agent.get(SYSTEM)
+            return await self._described(agent, system, agent.engine_id, standard=True)
+        finally:
+            agent.close()
+
+    async def _described(self, agent: Agent, system: Values, engine_id: str, *, standard: bool) -> Identified:
+        if not any(oid in system for oid in SYSTEM):
+            detail = "the device answers and shows no system group; allow this login to read 1.3.6.1.2.1.1 there"
+            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, evidence=Evidence(engine_id=_set(engine_id)))
+        choice = self._vendors.snmp(text(system.get(SYS_OBJECT_ID)), text(system.get(SYS_DESCR)))
+        entries = choice.spec.oids if choice.spec is not None else ()
+        missing = [oid for oid in _wanted(choice, standard=standard) if oid not in system]
+        values = {**system, **(await agent.get(missing))} if missing else system
+        return self._told(choice, entries, values, engine_id)
+
+    def _told(
+        self, choice: Choice[SnmpVendor], entries: tuple[SnmpOid, ...], values: Values, engine_id: str
+    ) -> Identified:
+        said = self._vendors.values((entry, _text(entry.key, values.get(entry.oid))) for entry in entries)
+        hostname = said.get("hostname") or printable(text(values.get(SYS_NAME)))
+        serial = said.get("serialNumber", "")
+        if not serial and values.get(ENTITY_CLASS) == CHASSIS:
+            serial = printable(text(values.get(ENTITY_SERIAL)))
+        address = said.get("macAddress") or printable(mac(values.get(BRIDGE_ADDRESS)))
+        return Identified(
+            info=DiscoveryInfo(
+                protocol="snmp",
+                provider=_set(choice.profile),
+                platform=_set(said.get("platform", "")),
+                version=_set(said.get("version", "")),
+                hostname=_set(hostname),
+                serial_number=_set(serial),
+                mac_address=_set(address),
+            ),
+            evidence=Evidence(
+                serial_number=_set(serial),
+                engine_id=_set(engine_id),
+                mac_address=_set(address),
+                hostname=_set(hostname),
+            ),
+            tied=choice.tied,
+        )
+
+
+def _first(version: Version) -> tuple[str, ...]:
+    """What is asked first. An agent of v2c may not know its engine ID; one of v1 would then refuse all."""
+    return SYSTEM if version == "v1" else (*SYSTEM, ENGINE_ID)
+
+
+def _wanted(choice: Choice[SnmpVendor], *, standard: bool) -> list[str]:
+    """The objects to ask for, each once."""
+    entries = choice.spec.oids if choice.spec is not None else ()
+    wanted = dict.fromkeys(entry.oid for entry in entries)
+    if not standard or (choice.spec is not None and wanted.keys() <= set(SYSTEM)):
+        return list(wanted)
+    keys = {entry.key for entry in entries}
+    if "serialNumber" not in keys:
+        wanted.update(dict.fromkeys((ENTITY_CLASS, ENTITY_SERIAL)))
+    if "macAddress" not in keys:
+        wanted[BRIDGE_ADDRESS] = None
+    return list(wanted)
+
+
+def _answered(access: Access) -> Values | None:
+    """What the probe's answer says; None when it must be asked again. NotIdentified."""
+    if not access.answer:
+        return None
+    try:
+        response = checked(access, read_response(access.answer))
+    except BadMessage as error:
+        raise malformed(access, str(error)) from None
+    return None if response.error else present(response)
+
+
+def _engine(access: Access) -> bytes:
+    """The engine ID of the probe's answer; nothing when it must be asked for. NotIdentified."""
+    if not access.answer:
+        return b""
+    try:
+        engine = read_engine(access.answer)
+    except BadMessage as error:
+        raise malformed(access, str(error)) from None
+    return bytes.fromhex(engine.hex) if engine else b""
+
+
+def _tells_engine(message_id: int) -> Callable[[bytes], bool]:
+    def accepts(data: bytes) -> bool:
+        try:
+            engine = read_engine(data)
+        except BadMessage:
+            return True  # the device is there, and sends garbage
+        return engine is None or engine.message_id == message_id
+
+    return accepts
+
+
+def _text(key: Key, value: object) -> str:
+    return mac(value) if key == "macAddress" else text(value)  # type: ignore[arg-type]
+
+
+def _set(value: str) -> str | UnsetType:
+    return value or UNSET

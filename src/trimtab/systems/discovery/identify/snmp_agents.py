@@ -1,0 +1,236 @@
+"""How objects are got from one agent: by a community (v1, v2c) or as a user (v3).
+
+Both ask in one Get for all objects, send it again when nothing comes, and turn whatever goes wrong into NotIdentified. An
+object that the agent does not have is not in the answer.
+
+v1 and v2c are spoken here, for the error-status of an answer decides what to do next; v3 is gufo-snmp's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from gufo.snmp import SnmpAuthError, SnmpError, SnmpVersion, User
+from gufo.snmp.aio import SnmpSession
+
+from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
+from trimtab.systems.discovery.identify.snmp_exchange import Exchange
+from trimtab.systems.discovery.identify.snmp_messages import (
+    BadMessage,
+    Response,
+    Value,
+    Version,
+    get_request,
+    read_response,
+)
+from trimtab.systems.discovery.kinds import Evidence
+
+T = TypeVar("T")
+Values = Mapping[str, Value | float]
+
+_NO_ACCESS, _AUTHORIZATION_ERROR = 6, 16  # RFC 3416 section 3
+_READ_SYSTEM = "allow it to read 1.3.6.1.2.1.1 there"
+
+
+class Agent(Protocol):
+    """The device's side of an SNMP conversation."""
+
+    async def get(self, oids: Sequence[str]) -> Values:
+        """The values that the agent has. NotIdentified."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class CommunityAgent:
+    """SNMP v1 and v2c. One unknown object fails a whole Get of v1: then each is asked for by itself."""
+
+    def __init__(self, access: Access, version: Version, community: bytes, request_id: int) -> None:
+        self._access = access
+        self._version = version
+        self._community = community
+        self._request_id = request_id
+        self._exchange: Exchange | None = None
+
+    async def get(self, oids: Sequence[str]) -> Values:
+        response = await self._ask(oids)
+        if not response.error:
+            return present(response)
+        found: dict[str, Value | float] = {}
+        for oid in oids if len(oids) > 1 else ():
+            alone = await self._ask((oid,))
+            if not alone.error:
+                found.update(present(alone))
+        return found
+
+    async def _ask(self, oids: Sequence[str]) -> Response:
+        self._request_id = self._request_id % 0x7FFFFFFF + 1
+        request_id = self._request_id
+        question = get_request(self._version, self._community, request_id, oids)
+        try:
+            if self._exchange is None:
+                self._exchange = Exchange(self._access.address, self._access.profile.used_port)
+            each, attempts = patience(self._access)
+            answer = await self._exchange.ask(question, answers(request_id), each=each, attempts=attempts)
+            return checked(self._access, read_response(answer))
+        except TimeoutError:
+            raise silent(self._access) from None
+        except OSError as error:
+            raise not_sent(self._access, error) from None
+        except BadMessage as error:
+            raise malformed(self._access, str(error)) from None
+
+    def close(self) -> None:
+        if self._exchange is not None:
+            self._exchange.close()
+
+
+class UserAgent:
+    """SNMPv3. `engine_id` spares a question when the probe has it already."""
+
+    def __init__(self, access: Access, user: User, engine_id: bytes) -> None:
+        self._access = access
+        self._user = user
+        self._each, self._attempts = patience(access)
+        self._evidence = Evidence(engine_id=engine_id.hex()) if engine_id else Evidence()
+        try:
+            self._session = self._open(engine_id)
+        except (OSError, ValueError) as error:
+            raise not_sent(access, error) from None
+        self._fresh = False
+
+    def _open(self, engine_id: bytes) -> SnmpSession:
+        return SnmpSession(
+            self._access.address,
+            self._access.profile.used_port,
+            user=self._user,
+            engine_id=engine_id or None,
+            version=SnmpVersion.v3,
+            timeout=self._each,
+        )
+
+    @property
+    def engine_id(self) -> str:
+        """In hexadecimal digits, once something was got."""
+        found: bytes = self._session.get_engine_id()
+        return found.hex()
+
+    async def get(self, oids: Sequence[str]) -> Values:
+        if not self._fresh:
+            await self._try(self._session.refresh)
+            self._fresh = True
+        return await self._try(lambda: self._session.get_many(oids), self._is_privacy)
+
+    async def _try(self, ask: Callable[[], Awaitable[T]], why: Callable[[], Awaitable[str]] | None = None) -> T:
+        try:
+            for attempt in range(self._attempts):
+                try:
+                    async with asyncio.timeout(self._each):
+                        return await ask()
+                except TimeoutError:
+                    if attempt + 1 == self._attempts:
+                        raise
+        except TimeoutError:
+            if why is not None and (said := await why()):
+                raise self._refused(said) from None
+            raise silent(self._access, self._evidence) from None
+        except SnmpAuthError:
+            raise self._refused(
+                f"the device refuses the SNMPv3 user of the Secret {self._access.login.secret}; check snmp-user, "
+                "auth-protocol and auth-password, whether it must use privacy, and what the user may read"
+            ) from None
+        except SnmpError as error:
+            raise malformed(self._access, str(error), self._evidence) from None
+        except OSError as error:
+            raise not_sent(self._access, error, self._evidence) from None
+        raise silent(self._access, self._evidence)
+
+    async def _is_privacy(self) -> str:
+        """Many agents drop what they cannot decrypt. One that still tells a newcomer its time did so.
+
+        The time is told before anything is decrypted (RFC 3414 section 3.2), and only in a session that does not have it.
+        """
+        if self._user.priv_key is None:
+            return ""
+        try:
+            async with asyncio.timeout(self._each):
+                await self._open(self._session.get_engine_id()).refresh()
+        except (OSError, SnmpError):
+            return ""
+        return (
+            "the device accepts the auth-password and does not answer what is encrypted; check priv-protocol and "
+            f"priv-password of the Secret {self._access.login.secret}"
+        )
+
+    def _refused(self, detail: str) -> NotIdentified:
+        return NotIdentified(Outcome.AUTHENTICATION_FAILED, detail, evidence=self._evidence)
+
+    def close(self) -> None:
+        """The session's socket goes with the session."""
+        del self._session
+
+
+def answers(request_id: int) -> Callable[[bytes], bool]:
+    """Whether a datagram is for this question. What nobody can read is: the device is there, and sends garbage."""
+
+    def accepts(data: bytes) -> bool:
+        try:
+            return read_response(data).request_id == request_id
+        except BadMessage:
+            return True
+
+    return accepts
+
+
+def present(response: Response) -> dict[str, Value | float]:
+    return {oid: value for oid, value in response.values if value is not None}
+
+
+def checked(access: Access, response: Response) -> Response:
+    """The response. NotIdentified when it says that we may not ask."""
+    if response.error in (_NO_ACCESS, _AUTHORIZATION_ERROR):
+        detail = f"the device refuses the community of the Secret {access.login.secret}; {_READ_SYSTEM}"
+        raise NotIdentified(Outcome.AUTHENTICATION_FAILED, detail)
+    return response
+
+
+def patience(access: Access) -> tuple[float, int]:
+    """How long to wait for an answer, and how often to ask for it: together the profile's timeout."""
+    attempts = 1 + access.profile.probe_retries
+    return max(access.profile.timeout.seconds, 0.001) / attempts, attempts
+
+
+def silent(access: Access, evidence: Evidence = Evidence()) -> NotIdentified:  # noqa: B008
+    waited = access.profile.timeout
+    if access.answer:
+        detail = f"the device answered the probe, and not what it was asked next within {waited}"
+        return NotIdentified(Outcome.TIMED_OUT, detail, evidence=evidence)
+    detail = (
+        f"nothing answered SNMP on port {access.profile.used_port} within {waited}; a wrong community is met with "
+        f"silence too: check the Secret {access.login.secret}"
+    )
+    return NotIdentified(Outcome.SILENT, detail, evidence=evidence)
+
+
+def malformed(access: Access, why: str, evidence: Evidence = Evidence()) -> NotIdentified:  # noqa: B008
+    detail = f"the device's answer on port {access.profile.used_port} is not valid SNMP: {why}"
+    return NotIdentified(Outcome.PROTOCOL_ERROR, detail, evidence=evidence)
+
+
+def not_sent(
+    access: Access,
+    error: OSError | ValueError,
+    evidence: Evidence = Evidence(),  # noqa: B008
+) -> NotIdentified:
+    """What the kernel said of our datagram."""
+    port = access.profile.used_port
+    if isinstance(error, ConnectionRefusedError):
+        outcome = Outcome.DISCONNECTED if access.answer else Outcome.REFUSED
+        return NotIdentified(outcome, f"nothing listens any more on UDP port {port}", evidence=evidence)
+    if isinstance(error, socket.gaierror | ValueError):
+        return NotIdentified(Outcome.NOT_RESOLVED, f"{access.address} is not an IP address", evidence=evidence)
+    detail = f"this machine could not send to UDP port {port}: {error.strerror or type(error).__name__}"
+    return NotIdentified(Outcome.NOT_SENT, detail, evidence=evidence)

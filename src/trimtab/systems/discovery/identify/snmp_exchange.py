@@ -1,0 +1,50 @@
+"""One question and its answer over UDP, with retransmission.
+
+The socket is connected: only the device's own port is heard, and a port that is closed says so at once. A datagram that
+`accepts` does not want (a late answer to another question) is passed over; the time does not start again for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from trimtab.systems.discovery.identify.snmp_messages import LARGEST
+
+MOST_PASSED_OVER = 64
+
+
+class Exchange:
+    """A UDP socket to one device. OSError when our machine has none to give, or does not know the address."""
+
+    def __init__(self, address: str, port: int) -> None:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
+        )[0]
+        self._socket = socket.socket(family, kind, protocol)
+        try:
+            self._socket.setblocking(False)
+            self._socket.connect(place)
+        except OSError:
+            self._socket.close()
+            raise
+
+    async def ask(self, question: bytes, accepts: Callable[[bytes], bool], *, each: float, attempts: int) -> bytes:
+        """The first answer that `accepts` wants. TimeoutError after all attempts; OSError when there is nobody."""
+        loop = asyncio.get_running_loop()
+        for attempt in range(attempts):
+            self._socket.send(question)
+            try:
+                async with asyncio.timeout(each):
+                    for _ in range(MOST_PASSED_OVER):
+                        answer = await loop.sock_recv(self._socket, LARGEST)
+                        if accepts(answer):
+                            return answer
+            except TimeoutError:
+                if attempt + 1 == attempts:
+                    raise
+        raise TimeoutError
+
+    def close(self) -> None:
+        self._socket.close()
