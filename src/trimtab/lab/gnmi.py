@@ -1,8 +1,8 @@
 """A gNMI server that speaks as a vendor's device does: Capabilities and Get, in plain text or TLS, with a login.
 
-One server answers for one device at any number of addresses. It can be made to misbehave while it runs (`fault`). Bind
-it to addresses of 127.0.0.0/8, or to a wildcard only inside of a network namespace of its own: it is a device that
-anybody may ask.
+One server answers for one device at any number of addresses. One that is given a fault misbehaves, and `fault` may be
+changed while it runs. Bind it to addresses of 127.0.0.0/8, or to a wildcard only inside of a network namespace of its
+own: it is a device that anybody may ask.
 
     python -m trimtab.lab.gnmi --vendor srlinux --address 127.0.0.10 --address 127.0.0.11
 """
@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import enum
 import hmac
 import ipaddress
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,36 +27,9 @@ import grpc.aio
 import msgspec
 
 from trimtab.lab.gnmi_devices import DEVICES, Device, Json
+from trimtab.lab.gnmi_faults import Fault, Front
 from trimtab.systems.discovery.identify import gnmi_messages as messages
 from trimtab.systems.discovery.identify import gnmi_paths as paths
-
-
-class Fault(enum.Enum):
-    """How a device may misbehave."""
-
-    NONE = "none"
-    HANG = "hang"
-    """It takes a call and never answers."""
-    HANG_ON_GET = "hang-on-get"
-    GO_AWAY = "go-away"
-    """It breaks off the connection in the middle of a Get."""
-    GARBAGE = "garbage"
-    """It sends bytes that are no HTTP/2."""
-    DRIP = "drip"
-    """It sends one byte a second."""
-    SILENT = "silent"
-    """It takes connections and says nothing."""
-    BREAK = "break"
-    """It takes a connection and closes it."""
-    ONE_BAD_PATH = "one-bad-path"
-    """A Get with a path that it does not have fails as a whole, as SR Linux does."""
-    EMPTY = "empty"
-    """It answers a Get with nothing."""
-    HUGE = "huge"
-    """Its Capabilities are larger than anybody should take."""
-
-
-_RAW = {Fault.GARBAGE, Fault.DRIP, Fault.SILENT, Fault.BREAK}
 
 
 class ServerTls(msgspec.Struct, frozen=True):
@@ -77,26 +51,48 @@ class GnmiDevice:
         port: int = 0,
         login: tuple[str, str] | None = ("admin", "admin"),
         tls: ServerTls | None = None,
-        fault: Fault = Fault.NONE,
+        fault: Fault | None = None,
         logins: int | None = None,
     ) -> None:
-        """`logins` is how many calls are let in before the account is locked."""
+        """`logins` is how many calls are let in before the account is locked. With a fault, also with Fault.NONE, the
+        device has a front, and can misbehave on the wire."""
         self.device = device
         self.addresses = tuple(addresses)
         self.port = port
-        self.fault = fault
+        self._fault = fault
+        self._front: Front | None = None
         self.calls: dict[str, int] = {"Capabilities": 0, "Get": 0, "refused": 0}
         self._login = login
         self._logins = logins
         self._tls = tls
         self._values = [(paths.parse(path), value) for path, value in device.values.items()]
         self._stack = contextlib.AsyncExitStack()
-        self._gone = asyncio.Event()
+
+    @property
+    def fault(self) -> Fault:
+        return self._fault or Fault.NONE
+
+    @fault.setter
+    def fault(self, fault: Fault) -> None:
+        self._fault = fault
+        if self._front is not None:
+            self._front.fault = fault
 
     async def __aenter__(self) -> Self:
-        for address in self.addresses:
-            start = self._listen_raw if self.fault in _RAW else self._listen
-            self.port = await start(address)
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers((_Calls({messages.CAPABILITIES: self._capabilities, messages.GET: self._get}),))
+        if self._fault is None:
+            for address in self.addresses:
+                self.port = self._bind(server, authority(address, self.port))
+        else:
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+            self._bind(server, f"unix:{folder}/gnmi")
+            self._front = Front(folder / "gnmi", self._fault)
+            for address in self.addresses:
+                self.port = await self._front.start(address, self.port)
+            self._stack.push_async_callback(self._front.close)
+        await server.start()
+        self._stack.push_async_callback(server.stop, None)
         return self
 
     async def __aexit__(
@@ -104,43 +100,19 @@ class GnmiDevice:
     ) -> None:
         await self._stack.aclose()
 
-    async def _listen(self, address: str) -> int:
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        server.add_generic_rpc_handlers((_Calls({messages.CAPABILITIES: self._capabilities, messages.GET: self._get}),))
-        where = authority(address, self.port)
+    def _bind(self, server: Any, where: str) -> int:
         if self._tls is None:
-            port = server.add_insecure_port(where)
-        else:
-            credentials = grpc.ssl_server_credentials(
-                [(self._tls.key, self._tls.certificate)], self._tls.client_ca, self._tls.client_ca is not None
-            )
-            port = server.add_secure_port(where, credentials)
-        await server.start()
-        self._stack.push_async_callback(server.stop, None)
-        return int(port)
-
-    async def _listen_raw(self, address: str) -> int:
-        server = await asyncio.start_server(self._misbehave, address, self.port)
-        self._stack.callback(server.close)
-        return int(server.sockets[0].getsockname()[1])
-
-    async def _misbehave(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError), contextlib.closing(writer):
-            if self.fault is Fault.GARBAGE:
-                writer.write(b"login: \xff\xfe who are you?\r\n" * 8)
-            if self.fault is Fault.DRIP:
-                for byte in b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" * 64:
-                    writer.write(bytes((byte,)))
-                    await asyncio.sleep(1)
-            if self.fault is not Fault.BREAK:
-                while await reader.read(65536):
-                    pass
+            return int(server.add_insecure_port(where))
+        credentials = grpc.ssl_server_credentials(
+            [(self._tls.key, self._tls.certificate)], self._tls.client_ca, self._tls.client_ca is not None
+        )
+        return int(server.add_secure_port(where, credentials))
 
     async def _capabilities(self, request: bytes, context: Any) -> bytes:
         self.calls["Capabilities"] += 1
         await self._admit(context)
         if self.fault is Fault.HANG:
-            await self._gone.wait()
+            await asyncio.Event().wait()
         models = [
             messages.ModelData(name=m.name, organization=m.organization, version=m.version) for m in self.device.models
         ]
@@ -155,10 +127,10 @@ class GnmiDevice:
     async def _get(self, body: bytes, context: Any) -> bytes:
         self.calls["Get"] += 1
         await self._admit(context)
-        if self.fault in (Fault.HANG, Fault.HANG_ON_GET):
-            await self._gone.wait()
-        if self.fault is Fault.GO_AWAY:
-            await self._stack.aclose()
+        if self.fault is Fault.GO_AWAY and self._front is not None:
+            self._front.cut()
+        if self.fault in (Fault.HANG, Fault.HANG_ON_GET, Fault.GO_AWAY):
+            await asyncio.Event().wait()  # until the call is cancelled
         request = messages.GetRequest.FromString(body)
         if self.device.target and request.prefix.target != self.device.target:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"unknown target {request.prefix.target!r}")
@@ -236,7 +208,13 @@ def _asked_for(asked: Any, held: paths.Element) -> bool:
 
 
 async def serve(
-    device: Device, addresses: Sequence[str], port: int, *, login: tuple[str, str], tls: ServerTls | None, fault: Fault
+    device: Device,
+    addresses: Sequence[str],
+    port: int,
+    *,
+    login: tuple[str, str],
+    tls: ServerTls | None,
+    fault: Fault | None,
 ) -> None:
     async with GnmiDevice(device, addresses=addresses, port=port, login=login, tls=tls, fault=fault) as server:
         print(f"gNMI on {', '.join(authority(each, server.port) for each in addresses)}; Ctrl-C ends it", flush=True)
@@ -254,9 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--password", default="admin")
     parser.add_argument("--tls", action="store_true", help="with a certificate that it makes at start")
     parser.add_argument("--expired", action="store_true", help="with TLS: the certificate ended yesterday")
-    parser.add_argument(
-        "--fault", choices=[fault.value for fault in Fault], default=Fault.NONE.value, help="misbehave so"
-    )
+    parser.add_argument("--fault", choices=[fault.value for fault in Fault], help="misbehave so")
     chosen = parser.parse_args(arguments)
     addresses = chosen.address or ["127.0.0.1"]
     for address in addresses:
@@ -277,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 chosen.port,
                 login=(chosen.username, chosen.password),
                 tls=tls,
-                fault=Fault(chosen.fault),
+                fault=Fault(chosen.fault) if chosen.fault else None,
             )
         )
 

@@ -17,8 +17,9 @@ from tests.systems.discovery.gnmi_kit import (
     identifier,
     profile,
 )
-from trimtab.lab.gnmi import Fault, GnmiDevice
+from trimtab.lab.gnmi import GnmiDevice
 from trimtab.lab.gnmi_devices import Device, eos, iosxr, srlinux, sros, unknown
+from trimtab.lab.gnmi_faults import Fault
 from trimtab.systems.discovery.findings import Login
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence
 from trimtab.systems.discovery.vendors import Vendors

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from tests.systems.discovery.gnmi_kit import CREDENTIALS, LOGIN, PASSWORD, SRLINUX_PATHS, access, der, failure, profile
-from trimtab.lab.gnmi import Fault, GnmiDevice
+from trimtab.lab.gnmi import GnmiDevice
 from trimtab.lab.gnmi_certificates import self_signed
 from trimtab.lab.gnmi_devices import srlinux
+from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.duration import Duration
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Login, Outcome
