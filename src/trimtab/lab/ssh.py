@@ -30,6 +30,7 @@ class Fault(enum.Enum):
     NONE = "none"
     SILENT = "accepts connections and says nothing"
     GARBAGE = "sends bytes that are no SSH"
+    GARBAGE_PACKETS = "sends bytes that are no SSH after its version line"
     SLOW = "sends its version line one byte a second"
     CHATTER = "sends lines before its version line, without end"
     BANNER = "sends a banner without end"
@@ -135,7 +136,9 @@ class SshDevice:
         with contextlib.suppress(ConnectionError):
             match self.fault:
                 case Fault.GARBAGE:
-                    writer.write(bytes(range(256)) * 64)
+                    writer.write(_GARBAGE)
+                case Fault.GARBAGE_PACKETS:
+                    writer.write(f"SSH-2.0-{self.personality.version}\r\n".encode() + _GARBAGE)
                 case Fault.CHATTER:
                     while not reader.at_eof():
                         writer.write(b"Please wait...\r\n" * 64)
@@ -149,7 +152,8 @@ class SshDevice:
         self._open.discard(writer)
 
 
-_RAW = {Fault.SILENT, Fault.GARBAGE, Fault.SLOW, Fault.CHATTER}
+_RAW = {Fault.SILENT, Fault.GARBAGE, Fault.GARBAGE_PACKETS, Fault.SLOW, Fault.CHATTER}
+_GARBAGE = bytes(range(128, 256)) * 128
 
 
 class _Server(asyncssh.SSHServer):

@@ -5,9 +5,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tests.systems.discovery.ssh_access import VENDORS, access, vendor
-from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh import Fault, SshDevice
 from trimtab.lab.ssh_personalities import EOS, IOS, LINUX, Exec, Personality
-from trimtab.systems.discovery.findings import Identified
+from trimtab.systems.discovery.findings import Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, SshCommand, SshVendor
 from trimtab.systems.discovery.vendors import Vendors
@@ -111,3 +111,30 @@ async def test_commands_that_switch_paging_off_may_come_first() -> None:
     async with SshDevice(IOS) as device:
         found = await identify(device, Vendors([vendor("v", ssh=SshVendor(banner_match="Cisco", commands=commands))]))
     assert found.info.version == "15.2(7)E6"
+
+
+@pytest.mark.parametrize("way", [Exec.SERVED, Exec.REFUSED])
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (Fault.DROP_AFTER_LOGIN, Outcome.DISCONNECTED),
+        (Fault.HANG, Outcome.TIMED_OUT),
+        (Fault.FLOOD, Outcome.PROTOCOL_ERROR),
+    ],
+)
+async def test_a_device_that_misbehaves_after_the_login_is_told_by_its_host_key(
+    way: Exec, fault: Fault, outcome: Outcome
+) -> None:
+    async with SshDevice(replace(IOS, exec=way, page=0), fault=fault) as device:
+        with pytest.raises(NotIdentified) as caught:
+            await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="1s"))
+    assert caught.value.outcome is outcome, caught.value.detail
+    assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
+    assert device.failed_logins == 0
+
+
+async def test_a_device_that_is_away_for_good_is_logged_in_to_twice_at_most() -> None:
+    async with SshDevice(IOS, fault=Fault.DROP_AFTER_LOGIN) as device:
+        with pytest.raises(NotIdentified):
+            await identify(device)
+    assert device.logins <= 2

@@ -1,7 +1,8 @@
 """One SSH login, for SSH and for NETCONF: the host key is judged before any credential leaves, and it leaves once.
 
 Guarantees:
-- With `pins`, a host key that is not among them ends the session as KEY_CHANGED, and nothing was sent.
+- With `pins`, a host key that is not among them ends the session as KEY_CHANGED, and nothing was sent. With `admit`,
+  nothing is sent to a device that it does not admit by its host key.
 - One authentication sequence. The key of the Secret may be offered, then its password, once: never a password by both
   `password` and `keyboard-interactive`. What breaks off or falls silent after a credential left counts as a refused
   login, since the device may have counted it so.
@@ -185,7 +186,8 @@ class _Client(asyncssh.SSHClient):
         self.banner = ""
         self.lost = False
         self.key_changed = False
-        self.too_much = False
+        self.not_admitted: NotIdentified | None = None
+        self._asked = False
         self._interactive = False
 
     @property
@@ -199,7 +201,6 @@ class _Client(asyncssh.SSHClient):
             self.limit.reschedule(asyncio.get_running_loop().time() + self.access.profile.timeout.seconds)
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        self._connection = conn
         self.enter(_Step.KEYS)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -216,20 +217,19 @@ class _Client(asyncssh.SSHClient):
     def auth_banner_received(self, msg: str, lang: str) -> None:
         self.banner += msg
         if len(self.banner) > LARGEST_BANNER:
-            self.too_much = True
-            self._connection.abort()
+            raise asyncssh.ProtocolError(f"its banner is longer than {LARGEST_BANNER} characters")
 
-    def public_key_auth_requested(self) -> asyncssh.SSHKey | None:
-        if not self._keys:
+    async def public_key_auth_requested(self) -> asyncssh.SSHKey | None:
+        if not await self._admitted() or not self._keys:
             return None
         self.sent = True
         return self._keys.pop()
 
-    def password_auth_requested(self) -> str | None:
-        return self._give_password()
+    async def password_auth_requested(self) -> str | None:
+        return self._give_password() if await self._admitted() else None
 
-    def kbdint_auth_requested(self) -> str | None:
-        if self._password is None or self._interactive:
+    async def kbdint_auth_requested(self) -> str | None:
+        if not await self._admitted() or self._password is None or self._interactive:
             return None
         self._interactive = True
         return ""
@@ -246,6 +246,17 @@ class _Client(asyncssh.SSHClient):
     def auth_completed(self) -> None:
         self.sent = False
         self.enter(_Step.WORK)
+
+    async def _admitted(self) -> bool:
+        """Whether a credential may go to a device with this host key."""
+        if not self._asked and self.access.admit is not None:
+            self._asked = True
+            try:
+                await self.access.admit(self.pin)
+            except NotIdentified as refusal:
+                self.not_admitted = refusal
+            self.enter(_Step.LOGIN)  # the time that this took is not the device's
+        return self.not_admitted is None
 
     def _give_password(self) -> str | None:
         password, self._password = self._password, None
@@ -278,7 +289,9 @@ def _credentials(access: Access) -> tuple[str, list[asyncssh.SSHKey], Redacted |
 def _failure(error: Exception, client: _Client) -> NotIdentified:
     """What an error of the connection means."""
     secret = client.access.login.secret
-    if client.key_changed:
+    if client.not_admitted is not None:
+        outcome, detail = client.not_admitted.outcome, client.not_admitted.detail
+    elif client.key_changed:
         outcome, detail = (
             Outcome.KEY_CHANGED,
             (
@@ -286,8 +299,6 @@ def _failure(error: Exception, client: _Client) -> NotIdentified:
                 "If the device was replaced, accept the new key."
             ),
         )
-    elif client.too_much:
-        outcome, detail = Outcome.PROTOCOL_ERROR, f"The device's banner is longer than {LARGEST_BANNER} characters."
     elif isinstance(error, asyncssh.PermissionDenied):
         outcome, detail = Outcome.AUTHENTICATION_FAILED, _refused(client)
     elif client.sent:
