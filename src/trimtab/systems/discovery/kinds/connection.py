@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from trimtab.model.duration import Duration
 from trimtab.model.kind import Column
@@ -61,10 +61,12 @@ class TargetConnectionProfileSpec(Spec):
     preferred_netconf_version: Annotated[
         Literal["1.0", "1.1"], Meta(description="NETCONF: the newest base version to offer.")
     ] = "1.1"
-    include_ns: Annotated[bool, Meta(description="For whoever configures the Target: name namespaces.")] = False
+    include_ns: Annotated[bool, Meta(description="For whoever configures the Target: name namespaces.")] = field(
+        default=False, name="includeNS"
+    )
     operation_with_ns: Annotated[
         bool, Meta(description="For whoever configures the Target: operations with namespace.")
-    ] = False
+    ] = field(default=False, name="operationWithNS")
     use_operation_remove: Annotated[
         bool, Meta(description="For whoever configures the Target: remove, not delete.")
     ] = False

@@ -82,7 +82,15 @@ class Window(Spec):
     zone: Annotated[str, Meta(max_length=64, description="The time zone that cron means.")] = "UTC"
 
 
-class DiscoveryRuleSpec(Spec):
+class DiscoveryRuleSpec(
+    Spec,
+    rules=Rule(
+        "(has(self.targetTemplate) && has(self.targetTemplate.nameTemplate))"
+        " == (has(oldSelf.targetTemplate) && has(oldSelf.targetTemplate.nameTemplate))",
+        "nameTemplate may be neither set nor removed later",
+        field=".targetTemplate",
+    ),
+):
     rule_ref: Annotated[RuleRef, Immutable(), Meta(description="Which implementation finds the addresses.")]
     discovery_profile: (
         Annotated[DiscoveryProfile, Meta(description="How to ask. Not needed where nothing is probed.")] | UnsetType
@@ -91,7 +99,7 @@ class DiscoveryRuleSpec(Spec):
         tuple[TargetConnection, ...],
         Meta(min_length=1, max_length=16, description="The first whose protocol and vendor match is the Target's."),
     ]
-    target_template: Annotated[TargetTemplate, Immutable()] | UnsetType = UNSET
+    target_template: Annotated[TargetTemplate, Meta(description="What Targets look like.")] | UnsetType = UNSET
     period: Annotated[Duration, Meta(description="From the start of one sweep to the start of the next.")] = Duration(
         "1m"
     )

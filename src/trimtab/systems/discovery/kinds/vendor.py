@@ -73,7 +73,7 @@ class SnmpOid(Spec):
     key: Annotated[Key, Meta(description="What is found there.")]
     oid: Annotated[
         str,
-        Meta(max_length=256, pattern=r"^[012](\.[0-9]{1,10}){1,127}$", description="Of one value: 1.3.6.1.2.1.1.5.0."),
+        Meta(max_length=256, pattern=r"^[012](\.[0-9]{1,10})+$", description="Of one value: 1.3.6.1.2.1.1.5.0."),
     ]
     regex: Regex | UnsetType = UNSET
     transform: Transform | UnsetType = UNSET
@@ -83,7 +83,7 @@ class SnmpVendor(Spec):
     object_id: (
         Annotated[
             str,
-            Meta(max_length=256, pattern=r"^[012](\.[0-9]{1,10}){1,127}$", description="What sysObjectID begins with."),
+            Meta(max_length=256, pattern=r"^[012](\.[0-9]{1,10})+$", description="What sysObjectID begins with."),
         ]
         | UnsetType
     ) = UNSET
