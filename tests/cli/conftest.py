@@ -7,16 +7,24 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from trimtab.client.api import ApiClient
+from trimtab.client.connect import connect
+from trimtab.model.scheme import Untyped
 from trimtab.model.yaml import load
+from trimtab.runtime.prepare import prepare
+from trimtab.runtime.system import System
+from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, Target, TargetConnectionProfile
+from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
 
+KINDS = (DiscoveryRule, DiscoveryRuleIPRange, Target, TargetConnectionProfile)
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 
 _numbers = itertools.count(1)
@@ -123,3 +131,42 @@ def environment(**more: str) -> dict[str, str]:
 def config_map(name: str, data: str = "{}", **metadata: str) -> str:
     extra = "".join(f", {key}: {value}" for key, value in metadata.items())
     return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{extra}}}\ndata: {data}\n"
+
+
+@pytest.fixture(scope="session")
+def quiet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabServer]:
+    """`trimtab up` without any system: the test itself is the controller."""
+    with TrimtabServer(tmp_path_factory.mktemp("quiet"), flags=("--systems", "none")) as server:
+        yield server
+
+
+@pytest.fixture(params=["quiet_server", pytest.param("real_cluster", marks=pytest.mark.cluster)])
+def discovery_server(request: pytest.FixtureRequest) -> ApiServer:
+    """Where nobody acts on the kinds of discovery."""
+    found: ApiServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+async def discovery_client(discovery_server: ApiServer) -> AsyncIterator[ApiClient]:
+    """With the kinds of discovery defined."""
+    reached = connect(discovery_server.kubeconfig)
+    try:
+        await prepare(reached, (System(name="discovery", kinds=KINDS),), rights=False)
+        yield reached
+    finally:
+        await reached.close()
+
+
+@pytest.fixture
+async def discovery(
+    discovery_client: ApiClient, discovery_server: ApiServer, tmp_path: Path, zygote: Zygote
+) -> Program:
+    """The program, with a namespace of its own as the default one."""
+    namespace = f"discovery-{next(_numbers)}"
+    await discovery_client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+    document = load(discovery_server.kubeconfig.read_text())
+    document["contexts"][0]["context"]["namespace"] = namespace
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(document))
+    return Program(tmp_path, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)

@@ -3,89 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
 import os
 import pty
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec import UNSET
 
-from tests.cli.conftest import Program, Zygote, environment
+from tests.cli.conftest import Program
 from trimtab.client.api import ApiClient
-from trimtab.client.connect import connect
 from trimtab.client.follow import follow
 from trimtab.client.protocol import Listing, Query, Ref
 from trimtab.model.conditions import Condition
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Untyped
-from trimtab.model.yaml import load
-from trimtab.runtime.prepare import prepare
 from trimtab.runtime.progress import ProgressStatus
 from trimtab.runtime.runs import Run
-from trimtab.runtime.system import System
+from trimtab.storage.folder import FolderBlobs
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
-    DiscoveryRuleIPRange,
     DiscoveryRuleSpec,
     DiscoveryRuleStatus,
     RuleRef,
+    Target,
     TargetConnection,
-    TargetConnectionProfile,
-    TargetCounts,
+    TargetSpec,
+    TargetStatus,
 )
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, RUN_ANNOTATION
-from trimtab.testing.embedded import TrimtabServer
-from trimtab.testing.peer import ApiServer
+from trimtab.systems.discovery.kinds.target import RULE_LABEL
+from trimtab.systems.discovery.ledger import Ledger, encode
 
-KINDS = (DiscoveryRule, DiscoveryRuleIPRange, TargetConnectionProfile)
+NOWHERE = f"sha256:{0:064}"
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:02Z"
 SPEC = DiscoveryRuleSpec(
     rule_ref=RuleRef(group="discovery.trimtab.dev", version="v1alpha1", kind="DiscoveryRuleIPRange", name="campus"),
     target_connection_profiles=(TargetConnection(connection_profile="gnmi", credentials="lab"),),
 )
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def quiet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabServer]:
-    """Without any system: the test itself is the controller."""
-    with TrimtabServer(tmp_path_factory.mktemp("quiet"), flags=("--systems", "none")) as server:
-        yield server
-
-
-@pytest.fixture(params=["quiet_server", pytest.param("real_cluster", marks=pytest.mark.cluster)])
-def server(request: pytest.FixtureRequest) -> ApiServer:
-    found: ApiServer = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture
-async def client(server: ApiServer) -> AsyncIterator[ApiClient]:
-    """With the kinds of discovery defined."""
-    reached = connect(server.kubeconfig)
-    try:
-        await prepare(reached, (System(name="discovery", kinds=KINDS),), rights=False)
-        yield reached
-    finally:
-        await reached.close()
-
-
-@pytest.fixture
-async def program(client: ApiClient, server: ApiServer, tmp_path: Path, zygote: Zygote) -> Program:
-    """In a namespace of its own."""
-    namespace = f"discovery-{next(_numbers)}"
-    await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
-    document = load(server.kubeconfig.read_text())
-    document["contexts"][0]["context"]["namespace"] = namespace
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(document))
-    return Program(tmp_path, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)
 
 
 class Controller:
@@ -108,6 +63,12 @@ class Controller:
     async def delete(self) -> None:
         await self._client.delete(Ref(DiscoveryRule, "campus", self._namespace))
 
+    async def target(self, name: str, phase: Literal["Ready", "Stale", "Lost"]) -> None:
+        metadata = ObjectMeta(name=name, namespace=self._namespace, labels={RULE_LABEL: "campus"})
+        spec = TargetSpec(provider="unknown", address="127.0.0.1")
+        made = await self._client.create(Target(metadata=metadata, spec=spec))
+        await self._client.patch(made, made.replace(status=TargetStatus(phase=phase)), subresource="status")
+
     async def asked(self) -> str:
         """The value of the annotation, when it comes."""
         following = follow(self._client, DiscoveryRule, Query(namespace=self._namespace))
@@ -124,8 +85,8 @@ class Controller:
 
 
 @pytest.fixture
-def controller(client: ApiClient, program: Program) -> Controller:
-    return Controller(client, program.namespace)
+def controller(discovery_client: ApiClient, discovery: Program) -> Controller:
+    return Controller(discovery_client, discovery.namespace)
 
 
 def manual(**more: object) -> Run:
@@ -136,8 +97,8 @@ OLD = Run(id="r1", trigger="Manual", started=BEGAN, outcome="Succeeded", finishe
 GONE = manual(outcome="Succeeded", finished=ENDED, counts={"identified": 3, "silent": 250})
 
 
-def started(program: Program, *words: str) -> subprocess.Popen[str]:
-    return program.installed("discovery", "run", "campus", *words, stderr=subprocess.PIPE)
+def started(discovery: Program, *words: str) -> subprocess.Popen[str]:
+    return discovery.installed("discovery", "run", "campus", *words, stderr=subprocess.PIPE)
 
 
 async def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -146,44 +107,46 @@ async def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 async def test_run_follows_the_run_that_it_asked_for_and_tells_its_counts(
-    program: Program, controller: Controller
+    discovery: Program, controller: Controller
 ) -> None:
     await controller.create()
     await controller.write(DiscoveryRuleStatus(history=(OLD,)))
-    process = started(program)
+    process = started(discovery)
     value = await controller.asked()
     await controller.write(DiscoveryRuleStatus(history=(manual(), OLD), handled_run=value))
     progress = ProgressStatus(done=128, total=256, note="probing", started=BEGAN, updated=ENDED)
     await controller.write(DiscoveryRuleStatus(history=(manual(), OLD), handled_run=value, progress=progress))
     assert process.stderr is not None
     assert await asyncio.to_thread(process.stderr.readline) == "discoveryrule/campus: 128 of 256: probing\n"
-    done = DiscoveryRuleStatus(history=(GONE, OLD), handled_run=value, targets=TargetCounts(ready=3, stale=1))
-    await controller.write(done)
+    await controller.target("leaf1", "Ready")
+    await controller.target("leaf2", "Stale")
+    await controller.target("leaf3", "Ready")
+    await controller.write(DiscoveryRuleStatus(history=(GONE, OLD), handled_run=value))
     code, out, _ = await ended(process)
     assert code == 0
     assert out.splitlines() == [
         "discoveryrule/campus: Succeeded in 2 s",
-        "OUTCOME      ADDRESSES",
+        "OUTCOME      COUNT",
         "identified   3",
         "silent       250",
-        "Targets: 3 ready, 1 stale, 0 lost",
+        "Targets: 2 Ready, 1 Stale",
     ]
 
 
-async def test_a_run_that_failed_has_exit_code_1_and_says_why(program: Program, controller: Controller) -> None:
+async def test_a_run_that_failed_has_exit_code_1_and_says_why(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    process = started(program)
+    process = started(discovery)
     value = await controller.asked()
     failed = manual(outcome="Failed", finished=ENDED, message="no socket could be opened")
     await controller.write(DiscoveryRuleStatus(history=(failed,), handled_run=value))
     code, out, _ = await ended(process)
     assert code == 1
-    assert out == "discoveryrule/campus: Failed in 2 s: no socket could be opened\n"
+    assert out == "discoveryrule/campus: Failed in 2 s: no socket could be opened\nTargets: none\n"
 
 
-async def test_while_nothing_begins_it_says_what_hinders(program: Program, controller: Controller) -> None:
+async def test_while_nothing_begins_it_says_what_hinders(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    process = started(program)
+    process = started(discovery)
     value = await controller.asked()
     hindered = Condition(
         type="Ready",
@@ -200,9 +163,9 @@ async def test_while_nothing_begins_it_says_what_hinders(program: Program, contr
     assert (await ended(process))[0] == 0
 
 
-async def test_a_rule_that_is_deleted_meanwhile_ends_it(program: Program, controller: Controller) -> None:
+async def test_a_rule_that_is_deleted_meanwhile_ends_it(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    process = started(program)
+    process = started(discovery)
     await controller.asked()
     await controller.delete()
     code, _, err = await ended(process)
@@ -210,55 +173,55 @@ async def test_a_rule_that_is_deleted_meanwhile_ends_it(program: Program, contro
     assert "was deleted meanwhile" in err
 
 
-async def test_no_wait_only_asks(program: Program, controller: Controller) -> None:
+async def test_no_wait_only_asks(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    assert program("discovery", "run", "campus", "--no-wait").code == 0
+    assert discovery("discovery", "run", "campus", "--no-wait").code == 0
     assert (await controller.rule()).metadata.annotations[RUN_ANNOTATION]  # type: ignore[index]
 
 
-async def test_each_run_is_asked_for_by_a_value_of_its_own(program: Program, controller: Controller) -> None:
+async def test_each_run_is_asked_for_by_a_value_of_its_own(discovery: Program, controller: Controller) -> None:
     await controller.create()
     values = set()
     for _ in range(2):
-        program("discovery", "run", "campus", "--no-wait")
+        discovery("discovery", "run", "campus", "--no-wait")
         values.add((await controller.rule()).metadata.annotations[RUN_ANNOTATION])  # type: ignore[index]
     assert len(values) == 2
 
 
-async def test_a_run_that_takes_too_long_is_out_of_time(program: Program, controller: Controller) -> None:
+async def test_a_run_that_takes_too_long_is_out_of_time(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    ran = program("discovery", "run", "campus", "--timeout", "0.2s")
+    ran = discovery("discovery", "run", "campus", "--timeout", "0.2s")
     assert ran.code == 124
     assert "did not end within 0.2 s" in ran.err
 
 
-async def test_a_suspended_rule_is_not_asked(program: Program, controller: Controller) -> None:
+async def test_a_suspended_rule_is_not_asked(discovery: Program, controller: Controller) -> None:
     await controller.create(SPEC.replace(suspend=True))
-    ran = program("discovery", "run", "campus")
+    ran = discovery("discovery", "run", "campus")
     assert ran.code == 1
     assert "is suspended" in ran.err
     assert RUN_ANNOTATION not in ((await controller.rule()).metadata.annotations or {})
 
 
 @pytest.mark.parametrize("words", [("run", "nobody"), ("plan", "nobody"), ("release", "nobody")])
-async def test_a_rule_that_is_not_there_has_its_exit_code(program: Program, words: tuple[str, ...]) -> None:
-    ran = program("discovery", *words)
+async def test_a_rule_that_is_not_there_has_its_exit_code(discovery: Program, words: tuple[str, ...]) -> None:
+    ran = discovery("discovery", *words)
     assert ran.code == 3
     assert 'discoveryrules.discovery.trimtab.dev "nobody" not found' in ran.err
 
 
-async def test_an_interrupted_run_goes_on_without_us(program: Program, controller: Controller) -> None:
+async def test_an_interrupted_run_goes_on_without_us(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    process = started(program)
+    process = started(discovery)
     await controller.asked()
     process.send_signal(signal.SIGINT)
     assert (await ended(process))[0] == 130
 
 
-async def test_a_terminal_has_a_bar(program: Program, controller: Controller) -> None:
+async def test_a_terminal_has_a_bar(discovery: Program, controller: Controller) -> None:
     await controller.create()
     ours, its = pty.openpty()
-    process = program.installed("discovery", "run", "campus", stderr=its)
+    process = discovery.installed("discovery", "run", "campus", stderr=its)
     os.close(its)
     value = await controller.asked()
     await controller.write(DiscoveryRuleStatus(history=(manual(),), handled_run=value))
@@ -282,19 +245,27 @@ def mass_loss(status: str) -> Condition:
     )
 
 
-async def test_release_names_the_run_that_was_held_back(program: Program, controller: Controller) -> None:
+async def test_release_names_the_run_that_was_held_back(discovery: Program, controller: Controller) -> None:
     await controller.create()
-    held = manual(id="r7", outcome="Succeeded", finished=ENDED, reason="MassLoss")
-    later = manual(id="r8", outcome="Succeeded", finished=ENDED)
-    await controller.write(DiscoveryRuleStatus(history=(later, held), conditions=(mass_loss("True"),)))
-    ran = program("discovery", "release", "campus")
-    assert (ran.code, ran.out) == (0, "discoveryrule/campus: what run r7 lost may go\n")
+    digest = await FolderBlobs(discovery.folder / "blobs").put(encode(Ledger(held="r7")))
+    await controller.write(DiscoveryRuleStatus(ledger=digest, conditions=(mass_loss("True"),)))
+    ran = discovery("discovery", "release", "campus", "--blobs", "blobs")
+    assert (ran.code, ran.out) == (0, "discoveryrule/campus: what run r7 lost may go, with the next sweep\n")
     assert (await controller.rule()).metadata.annotations[RELEASE_ANNOTATION] == "r7"  # type: ignore[index]
 
 
-async def test_release_without_a_loss_is_refused(program: Program, controller: Controller) -> None:
+async def test_release_without_the_blobs_of_the_server_says_so(discovery: Program, controller: Controller) -> None:
+    await controller.create()
+    await controller.write(DiscoveryRuleStatus(ledger=NOWHERE, conditions=(mass_loss("True"),)))
+    assert "name their place with --blobs" in discovery("discovery", "release", "campus").err
+    ran = discovery("discovery", "release", "campus", "--blobs", "elsewhere")
+    assert ran.code == 1
+    assert "are these the blobs of this server?" in ran.err
+
+
+async def test_release_without_a_loss_is_refused(discovery: Program, controller: Controller) -> None:
     await controller.create()
     await controller.write(DiscoveryRuleStatus(history=(GONE,), conditions=(mass_loss("False"),)))
-    ran = program("discovery", "release", "campus")
+    ran = discovery("discovery", "release", "campus")
     assert ran.code == 1
     assert "holds nothing back" in ran.err

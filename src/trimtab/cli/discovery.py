@@ -93,11 +93,20 @@ def plan(rule: Rule, namespace: Namespace = "", kubeconfig: Kubeconfig = None, c
 
 
 @app.command()
-def release(rule: Rule, namespace: Namespace = "", kubeconfig: Kubeconfig = None, context: Context = "") -> None:
+def release(
+    rule: Rule,
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
     """Let go what a sweep lost at once and was held back (condition MassLoss).
 
     Example:  trimtab discovery release campus
     """
     from trimtab.cli import discovery_run
 
-    raise typer.Exit(discovery_run.release(access(kubeconfig, context, namespace), rule))
+    place = discovery_run.Place(blobs, blobs_token_file, blobs_ca_file)
+    raise typer.Exit(discovery_run.release(access(kubeconfig, context, namespace), rule, place))

@@ -81,7 +81,7 @@ async def _intended(server: Session, name: str) -> Intended:
     rule = await server.client.get(DiscoveryRule, name, server.namespace)
     implementation = find(rule.spec.rule_ref)
     if implementation is None:
-        raise Problem(f"spec.ruleRef names {rule.spec.rule_ref.kind}, and that is none of {supported()}")
+        raise Problem(f"spec.ruleRef names {rule.spec.rule_ref.kind}, and that is none of {', '.join(supported())}")
     source: Any = await server.client.get(implementation.kind, rule.spec.rule_ref.name, rule.namespace)
     try:
         entries = implementation.entries(source)
@@ -89,7 +89,7 @@ async def _intended(server: Session, name: str) -> Intended:
     except ValueError as error:
         raise Problem(str(error)) from None
     scope = await resolved(entries, cast("Any", server.client), rule.namespace)
-    static = any(entry.static for entry in entries)
+    static = implementation.static(source) is not None
     connections, without = ((), False) if static else await _connections(server, rule)
     asked = _asked(connections)
     own = rule.spec.packets_per_second or shared.packets_per_second
@@ -137,10 +137,12 @@ async def _login(server: Session, namespace: str, name: str) -> Login | None:
 
 def _asked(connections: Sequence[Connection]) -> tuple[Asked, ...]:
     try:
+        from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
         from trimtab.systems.discovery.probes import asked
+        from trimtab.systems.discovery.vendors import Vendors
     except ModuleNotFoundError as error:
         raise Problem(f'discovery needs {error.name}: pip install "trimtab[discovery]"') from None
-    return asked(connections)
+    return asked(connections, SnmpIdentifier(Vendors(())).probe)
 
 
 async def _swept(intended: Intended) -> tuple[dict[int, dict[int, Outcome]], str]:
@@ -156,17 +158,14 @@ async def _swept(intended: Intended) -> tuple[dict[int, dict[int, Outcome]], str
         packets_per_second=intended.plan.packets_per_second,
     )
     heard: dict[int, dict[int, Outcome]] = {}
-    sweeper = Sweeper(Limits(packets_per_second=shared.packets_per_second, sockets=shared.sockets))
-    try:
+    limit = Limits(packets_per_second=shared.packets_per_second, sockets=shared.sockets)
+    async with Sweeper(limit) as sweeper, sweeper.sweep(job) as sweep:
         with Bar(f"discoveryrule/{intended.rule.name}") as bar:
-            sweep = sweeper.sweep(job)
             async for batch in sweep:
                 for answer in batch.answers:
                     heard.setdefault(answer.position, {})[answer.probe] = answer.outcome
                 bar.show(batch.done, batch.total, "probing")
-            return heard, sweep.quality.poor
-    finally:
-        await sweeper.close()
+        return heard, sweep.quality.poor if sweep.quality else ""
 
 
 def _strongest(heard: Mapping[int, Mapping[int, Outcome]]) -> dict[int, Outcome]:
@@ -196,7 +195,7 @@ def _show_plan(intended: Intended) -> None:
         print("SNMP is asked without a community: its Secret cannot be read, or has none")
     for place in intended.scope.places:
         if place.problem:
-            print(f"{shown(place.entry.text)}: {shown(place.problem)}")
+            print(f"{shown(place.entry.name)}: {shown(place.problem)}")
 
 
 def _probe(asked: Asked, connections: Sequence[Connection]) -> str:
@@ -212,7 +211,7 @@ def _show_entries(scope: Scope, outcomes: Mapping[int, Outcome]) -> None:
         inside = [outcome for address, outcome in answered if address in place.addresses]
         counts = [inside.count(outcome) for outcome in reversed(_ORDER)]
         size = len(place.addresses)
-        rows.append([shown(place.entry.text), *map(str, (size, *counts, size - len(inside)))])
+        rows.append([shown(place.entry.name), *map(str, (size, *counts, size - len(inside)))])
     Printer(("entry", "addresses", "open", "refused", "unreachable", "not sent", "silent")).add(rows)
 
 

@@ -7,6 +7,7 @@ that has come. So a lost connection loses nothing, and another terminal may foll
 from __future__ import annotations
 
 import asyncio
+import collections
 import secrets
 from datetime import UTC, datetime
 
@@ -16,16 +17,18 @@ from trimtab.cli.access import Access, Session, session
 from trimtab.cli.codes import FAILED, OK, TIMED_OUT, Problem, complain
 from trimtab.cli.codes import run as to_exit_code
 from trimtab.cli.discovery_bar import Bar
+from trimtab.cli.discovery_ledger import Place, ledger, opened
 from trimtab.cli.tables import Printer, shown
 from trimtab.client.api import MERGE
 from trimtab.client.follow import follow
 from trimtab.client.protocol import EventType, Listing, Query
 from trimtab.client.transport import Call
 from trimtab.model.clock import parse_time
-from trimtab.model.conditions import Condition
+from trimtab.model.conditions import get_condition
 from trimtab.runtime.runs import Run
-from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.kinds import DiscoveryRule, Target
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, RUN_ANNOTATION
+from trimtab.systems.discovery.kinds.target import RULE_LABEL
 
 MASS_LOSS = "MassLoss"
 
@@ -34,8 +37,8 @@ def run(access: Access, name: str, *, wait: bool, timeout: float) -> int:
     return to_exit_code(_run(access, name, wait, timeout))
 
 
-def release(access: Access, name: str) -> int:
-    return to_exit_code(_release(access, name))
+def release(access: Access, name: str, place: Place) -> int:
+    return to_exit_code(_release(access, name, place))
 
 
 async def _run(access: Access, name: str, wait: bool, timeout: float) -> int:
@@ -51,15 +54,15 @@ async def _run(access: Access, name: str, wait: bool, timeout: float) -> int:
             return OK
         try:
             async with asyncio.timeout(timeout):
-                rule, ended = await _followed(server, name, value, before)
+                ended = await _followed(server, name, value, before)
         except TimeoutError:
             complain(f"discoveryrule/{name}: the sweep did not end within {timeout:g} s; it goes on without us")
             return TIMED_OUT
-    return _told(rule, ended)
+        return await _told(server, name, ended)
 
 
-async def _followed(server: Session, name: str, value: str, before: frozenset[str]) -> tuple[DiscoveryRule, Run]:
-    """The rule and the run that the annotation became, when it has ended."""
+async def _followed(server: Session, name: str, value: str, before: frozenset[str]) -> Run:
+    """The run that the annotation became, when it has ended."""
     query = Query(namespace=server.namespace, fields=f"metadata.name={name}")
     following = follow(server.client, DiscoveryRule, query, patience=0)
     hindrance = ""
@@ -69,7 +72,7 @@ async def _followed(server: Session, name: str, value: str, before: frozenset[st
                 rule = _rule(told, name)
                 found = _run_of(rule, value, before)
                 if found is not None and found.outcome != "Running":
-                    return rule, found
+                    return found
                 progress = rule.status.progress if rule.status else None
                 if found is not None and progress and parse_time(progress.started) >= parse_time(found.started):
                     bar.show(progress.done, progress.total or None, progress.note or "")
@@ -98,35 +101,38 @@ def _run_of(rule: DiscoveryRule, value: str, before: frozenset[str]) -> Run | No
 
 def _hindrance(rule: DiscoveryRule) -> str:
     """Why the rule does not work, if it says so."""
-    ready = _condition(rule, "Ready")
+    ready = get_condition(rule.status.conditions, "Ready") if rule.status else None
     return f"{ready.reason}: {ready.message}" if ready and ready.status == "False" else ""
 
 
-def _told(rule: DiscoveryRule, ended: Run) -> int:
+async def _told(server: Session, name: str, ended: Run) -> int:
     seconds = (parse_time(ended.finished) - parse_time(ended.started)).total_seconds() if ended.finished else 0.0
-    print(
-        f"discoveryrule/{rule.name}: {ended.outcome} in {seconds:g} s" + (f": {ended.message}" if ended.message else "")
-    )
+    print(f"discoveryrule/{name}: {ended.outcome} in {seconds:g} s" + (f": {ended.message}" if ended.message else ""))
     counts = ended.counts or {}
     if counts:
-        Printer(("outcome", "addresses")).add([[shown(name), str(count)] for name, count in sorted(counts.items())])
-    targets = rule.status.targets if rule.status else None
-    if targets:
-        print(f"Targets: {targets.ready} ready, {targets.stale} stale, {targets.lost} lost")
+        Printer(("outcome", "count")).add([[shown(label), str(count)] for label, count in sorted(counts.items())])
+    labelled = Query(namespace=server.namespace, labels=f"{RULE_LABEL}={name}")
+    phases = collections.Counter(_phase(target) for target in (await server.client.list(Target, labelled)).items)
+    print("Targets: " + (", ".join(f"{count} {phase}" for phase, count in sorted(phases.items())) or "none"))
     return OK if ended.outcome == "Succeeded" else FAILED
 
 
-async def _release(access: Access, name: str) -> int:
+def _phase(target: Target) -> str:
+    return str((target.status and target.status.phase) or "new") if isinstance(target, Target) else "of another shape"
+
+
+async def _release(access: Access, name: str, place: Place) -> int:
     async with session(access) as server:
         rule = await server.client.get(DiscoveryRule, name, server.namespace)
-        held = _condition(rule, MASS_LOSS)
-        if held is None or held.status != "True":
+        mass_loss = get_condition(rule.status.conditions, MASS_LOSS) if rule.status else None
+        if mass_loss is None or mass_loss.status != "True":
             raise Problem(f"discoveryrule/{name} holds nothing back: its condition {MASS_LOSS} is not true")
-        run_id = next((run.id for run in _history(rule) if run.reason == MASS_LOSS), "")
-        if not run_id:
+        async with opened(access, place) as blobs:
+            known = await ledger(blobs, rule)
+        if known is None or not known.held:
             raise Problem(f"discoveryrule/{name} does not say which run was held back: sweep again, then release")
-        await _annotate(server, rule, RELEASE_ANNOTATION, run_id)
-    print(f"discoveryrule/{name}: what run {run_id} lost may go")
+        await _annotate(server, rule, RELEASE_ANNOTATION, known.held)
+    print(f"discoveryrule/{name}: what run {known.held} lost may go, with the next sweep")
     return OK
 
 
@@ -140,8 +146,3 @@ async def _annotate(server: Session, rule: DiscoveryRule, annotation: str, value
 
 def _history(rule: DiscoveryRule) -> tuple[Run, ...]:
     return (rule.status.history or ()) if rule.status else ()
-
-
-def _condition(rule: DiscoveryRule, kind: str) -> Condition | None:
-    conditions = (rule.status.conditions or ()) if rule.status else ()
-    return next((each for each in conditions if each.type == kind), None)
