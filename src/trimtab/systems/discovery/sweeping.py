@@ -84,7 +84,8 @@ class Sweeping:
             await self._until_asked(workers, keeper)
         finally:
             await ended(keeper, *workers)
-        return Swept(outcomes=bytes(self._outcomes), findings=tuple(self._found), quality=quality, resumed=resumed)
+        outcomes = bytes(self._outcomes).translate(_SILENT)
+        return Swept(outcomes=outcomes, findings=tuple(self._found), quality=quality, resumed=resumed)
 
     async def _probe(self, start: int, seed: int) -> Quality:
         probes = [question.probe for question in self._questions]
@@ -170,6 +171,10 @@ class Sweeping:
     def _tell(self, done: int, total: int) -> None:
         found = len(self._found)
         self._progress.report(done, total, f"{found} devices" if found != 1 else "1 device")
+
+
+_SILENT = bytes([Outcome.SILENT, *range(1, 256)])
+"""Who has been probed and gave no sign was silent."""
 
 
 def signature(addresses: Addresses, questions: Sequence[Asked]) -> str:
