@@ -8,7 +8,7 @@ import pytest
 from tests.systems.discovery.gnmi_kit import CREDENTIALS, LOGIN, PASSWORD, SRLINUX_PATHS, access, der, failure, profile
 from trimtab.lab.gnmi import GnmiDevice
 from trimtab.lab.gnmi_certificates import self_signed
-from trimtab.lab.gnmi_devices import srlinux
+from trimtab.lab.gnmi_devices import Json, srlinux
 from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.duration import Duration
 from trimtab.model.redacted import Redacted
@@ -75,6 +75,21 @@ async def test_an_answer_of_more_than_8_mib_is_not_taken() -> None:
     async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.HUGE) as device:
         why = await failure(access(device, insecure=True))
     assert (why.outcome, "more than 8 MiB" in why.detail) == (Outcome.PROTOCOL_ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({f"system/x[n={n}]": n for n in range(20_001)}, "more than 20000 values"),
+        ({"system": {"x": "y" * 1024 * 1024}}, "more than 1024 KiB of JSON"),
+    ],
+)
+async def test_a_path_that_is_too_wide_asks_for_a_narrower_one(values: dict[str, Json], says: str) -> None:
+    vendors = Vendors([profile("nokia", {"hostname": "system"}, organization="Nokia")])
+    async with GnmiDevice(msgspec.structs.replace(srlinux(), values=values), login=CREDENTIALS) as device:
+        why = await failure(access(device, insecure=True), vendors)
+    assert why.outcome is Outcome.PROTOCOL_ERROR
+    assert f"{says}; ask for narrower paths" in why.detail
 
 
 async def test_a_wrong_password_is_sent_once_and_is_no_absence() -> None:

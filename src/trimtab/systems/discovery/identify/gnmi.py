@@ -39,6 +39,11 @@ ENCODINGS = ("JSON_IETF", "JSON", "PROTO", "ASCII")
 CONTEXTS = 64
 """TLS contexts that are kept: one for each Secret and mode."""
 MOST_ENCODINGS = 16
+MOST_MODELS = 20_000
+"""Models that are looked at."""
+MOST_UPDATES = 20_000
+MOST_JSON = 1024 * 1024
+"""Of a Get: what can be read without keeping the event loop from its other work."""
 
 
 class GnmiIdentifier:
@@ -78,7 +83,8 @@ class GnmiIdentifier:
     async def _ask(self, device: _Device, pin: str) -> Identified:
         capabilities = await device.capabilities()
         choice = self._vendors.gnmi(
-            Model(model.name, model.organization, model.version) for model in capabilities.supported_models
+            Model(model.name, model.organization, model.version)
+            for model in itertools.islice(capabilities.supported_models, MOST_MODELS)
         )
         offered = _names(capabilities.supported_encodings)
         values: dict[Key, str] = {}
@@ -189,7 +195,7 @@ async def _get(device: _Device, vendor: GnmiVendor, wanted: Sequence[paths.Path]
     asked = [paths.to_message(path, modules=vendor.preserve_namespace) for path in wanted]
     try:
         request.path.extend(asked)
-        return paths.find((await device.get(request)).notification, wanted)
+        return _found(await device.get(request), wanted)
     except grpc.RpcError as error:
         if len(asked) == 1:
             raise await device.failed(error, "Get") from None
@@ -199,13 +205,26 @@ async def _get(device: _Device, vendor: GnmiVendor, wanted: Sequence[paths.Path]
         del request.path[:]
         request.path.append(message)
         try:
-            texts += paths.find((await device.get(request)).notification, [path])
+            texts += _found(await device.get(request), [path])
         except grpc.RpcError as error:
             refusals.append(error)
             texts.append("")
     if len(refusals) == len(wanted):
         raise await device.failed(refusals[0], "Get")
     return texts
+
+
+def _found(response: Any, wanted: Sequence[paths.Path]) -> list[str]:
+    updates = sum(len(each.update) for each in response.notification)
+    if updates <= MOST_UPDATES:
+        values = (update.val for each in response.notification for update in each.update)
+        if sum(len(value.json_val) + len(value.json_ietf_val) for value in values) <= MOST_JSON:
+            return paths.find(response.notification, wanted)
+    much = (
+        f"more than {MOST_UPDATES} values" if updates > MOST_UPDATES else f"more than {MOST_JSON // 1024} KiB of JSON"
+    )
+    detail = f"The device answered Get with {much}; ask for narrower paths in the vendor profile."
+    raise NotIdentified(Outcome.PROTOCOL_ERROR, detail)
 
 
 def _encoding(vendor: GnmiVendor, access: Access, offered: Sequence[str]) -> str:

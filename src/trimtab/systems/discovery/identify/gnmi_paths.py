@@ -89,8 +89,8 @@ def find(notifications: Iterable[Any], wanted: Sequence[Path]) -> list[str]:
                     continue
                 if value is _UNREAD:
                     value = decode(update.val)
-                below = path.elements[len(answered) :]
-                candidates += _leaves(value, answered[-1:], below, keys, DEEPEST)
+                at = len(answered)
+                candidates += _leaves(value, path.elements[:at][-1:], path.elements[at:], keys, DEEPEST)
     return [_chosen(candidates) for candidates in found]
 
 
@@ -190,14 +190,14 @@ def _within(answered: Sequence[Element], wanted: Sequence[Element]) -> bool:
 
 
 def _agree(answered: Element, wanted: Element) -> bool:
-    if wanted.local not in (answered.local, "*"):
+    if wanted.local != answered.local:
         return False
     held = dict(answered.keys)
     return all(value in ("*", held.get(key, value)) for key, value in wanted.keys)
 
 
 def _chosen(candidates: Iterable[tuple[Keys, str]]) -> str:
-    return min((_order(keys), text) for keys, text in candidates if text)[1] if any(t for _, t in candidates) else ""
+    return min(((_order(keys), text) for keys, text in candidates if text), default=(None, ""))[1]
 
 
 def _order(keys: Keys) -> tuple[bool, tuple[tuple[str, list[tuple[int, str]]], ...]]:
