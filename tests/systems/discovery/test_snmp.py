@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -186,7 +187,7 @@ class TestARealAgent:
         self, agent: Snmpd, port: int, identifier: SnmpIdentifier
     ) -> None:
         failure = await refused(identifier, access(port, login(community="secret-guess"), address=REAL))
-        assert failure.outcome is Outcome.SILENT
+        assert failure.outcome is Outcome.TIMED_OUT
         assert "wrong community" in failure.detail
         assert "Secret lab" in failure.detail
         assert "secret-guess" not in failure.detail
@@ -213,6 +214,28 @@ class TestARealAgent:
         assert "Secret lab" in failure.detail
         assert not any(secret in failure.detail for secret in ("horse", "staple"))
         assert isinstance(failure.evidence.engine_id, str)
+
+    async def test_gets_no_credential_of_v3_that_is_not_admitted_by_its_engine(
+        self, agent: Snmpd, port: int, identifier: SnmpIdentifier
+    ) -> None:
+        shown: list[str] = []
+
+        async def admit(key: str) -> None:
+            shown.append(key)
+            raise NotIdentified(Outcome.WAITING, "not now")
+
+        asked = msgspec.structs.replace(access(port, SEALED, address=REAL), admit=admit)
+        failure = await refused(identifier, asked)
+        assert failure.outcome is Outcome.WAITING
+        found = await identifier.identify(access(port, SEALED, address=REAL))
+        assert shown == [found.evidence.engine_id]
+
+    async def test_is_not_asked_with_a_secret_that_makes_no_user(self, port: int, identifier: SnmpIdentifier) -> None:
+        credential = Login("lab", {**SEALED.values, "auth-protocol": Redacted("ROT13")})
+        failure = await refused(identifier, access(port, credential, address=REAL, answer=b"x"))
+        assert failure.outcome is Outcome.OPEN
+        assert "auth-protocol" in failure.detail
+        assert identifier.check(credential, access(port).profile) in failure.detail
 
     async def test_that_cannot_decrypt_what_we_ask_is_told_from_one_that_died(
         self, agent: Snmpd, port: int, identifier: SnmpIdentifier
@@ -321,7 +344,7 @@ class TestASimulatedAgent:
     async def test_that_answers_from_another_port_is_not_heard(self, port: int, identifier: SnmpIdentifier) -> None:
         async with SnmpDevice({SIMULATED: Personality(fault=Fault.OTHER_PORT)}, port):
             failure = await refused(identifier, access(port, timeout=Duration("200ms")))
-        assert failure.outcome is Outcome.SILENT
+        assert failure.outcome is Outcome.TIMED_OUT
 
     async def test_that_falls_silent_after_the_probe_timed_out(self, port: int, identifier: SnmpIdentifier) -> None:
         face = Personality(fault=Fault.SILENT_AFTER_FIRST, object_id="1.3.6.1.4.1.99999.1")
@@ -334,11 +357,11 @@ class TestASimulatedAgent:
         face = Personality(fault=Fault.SLOW, delay=5.0)
         async with SnmpDevice({SIMULATED: face}, port):
             failure = await refused(identifier, access(port, timeout=Duration("100ms")))
-        assert failure.outcome is Outcome.SILENT
+        assert failure.outcome is Outcome.TIMED_OUT
 
-    async def test_that_is_gone_refuses_by_its_kernel(self, port: int, identifier: SnmpIdentifier) -> None:
+    async def test_that_is_gone_broke_off(self, port: int, identifier: SnmpIdentifier) -> None:
         failure = await refused(identifier, access(port, address="127.44.9.9"))
-        assert failure.outcome is Outcome.REFUSED
+        assert failure.outcome is Outcome.DISCONNECTED
 
     async def test_with_a_binary_name_has_a_printable_one(self, port: int, identifier: SnmpIdentifier) -> None:
         face = Personality(object_id="1.3.6.1.4.1.6527.1.3.17", more={"1.3.6.1.2.1.1.5.0": b"\xff\x00\x01zz"})

@@ -24,15 +24,17 @@ from trimtab.systems.discovery.identify.snmp_agents import (
     Values,
     answers,
     checked,
+    discover,
+    engine_of,
     malformed,
     present,
+    tells,
 )
 from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
 from trimtab.systems.discovery.identify.snmp_messages import (
     BadMessage,
     engine_discovery,
     get_request,
-    read_engine,
     read_response,
 )
 from trimtab.systems.discovery.identify.snmp_text import mac, text
@@ -73,7 +75,7 @@ class SnmpIdentifier:
         """What the sweep sends to each address, and which datagrams answer it. NotIdentified for a bad Secret."""
         version = snmp_login.version_of(login, profile)
         if version == "v3":
-            return engine_discovery(self._number), _tells_engine(self._number)
+            return engine_discovery(self._number), tells(self._number)
         try:
             community = snmp_login.community(login)
         except BadLogin as error:
@@ -96,41 +98,40 @@ class SnmpIdentifier:
         version = snmp_login.version_of(access.login, access.profile)
         limit = access.profile.timeout.seconds * PATIENCE
         try:
-            async with asyncio.timeout(limit):
-                if version == "v3":
-                    return await self._by_user(access)
-                return await self._by_community(access, version)
+            agent, engine_id = await self._agent(access, version)
+            try:
+                async with asyncio.timeout(limit):
+                    return await self._identified(access, agent, version, engine_id)
+            finally:
+                agent.close()
         except TimeoutError:
             detail = f"the device answers so slowly that it was given up after {limit:g} s"
             raise NotIdentified(Outcome.TIMED_OUT, detail) from None
         except BadLogin as error:
-            outcome = Outcome.OPEN if access.answer else Outcome.NOT_SENT
-            raise NotIdentified(outcome, f"{error}; nothing was sent") from None
+            raise NotIdentified(Outcome.OPEN, f"{error}; nothing was sent") from None
 
     async def close(self) -> None:
         """There is nothing to end."""
 
-    async def _by_community(self, access: Access, version: Version) -> Identified:
-        assert version != "v3"  # noqa: S101 - for the type
-        agent = CommunityAgent(access, version, snmp_login.community(access.login), self._number)
-        try:
-            system = _answered(access)
-            if system is None:
-                system = await agent.get(_first(version))
-            engine_id = system.get(ENGINE_ID)
-            found = engine_id.hex() if isinstance(engine_id, bytes) else ""
-            return await self._described(agent, system, found, standard=version != "v1")
-        finally:
-            agent.close()
+    async def _agent(self, access: Access, version: Version) -> tuple[Agent, str]:
+        """The other side, and its engine ID where it must be known first. No credential of v3 was sent yet."""
+        if version != "v3":
+            return CommunityAgent(access, version, snmp_login.community(access.login), self._number), ""
+        user = await self._users.user(access.login)
+        engine = engine_of(access, access.answer) if access.answer else await discover(access, self._number)
+        if access.admit is not None:
+            await access.admit(engine.hex)
+        return UserAgent(access, user, bytes.fromhex(engine.hex)), engine.hex
 
-    async def _by_user(self, access: Access) -> Identified:
-        engine_id = _engine(access)
-        agent = UserAgent(access, await self._users.user(access.login), engine_id)
-        try:
-            system = await agent.get(SYSTEM)
-            return await self._described(agent, system, agent.engine_id, standard=True)
-        finally:
-            agent.close()
+    async def _identified(self, access: Access, agent: Agent, version: Version, engine_id: str) -> Identified:
+        if version == "v3":
+            return await self._described(agent, await agent.get(SYSTEM), engine_id, standard=True)
+        system = _answered(access)
+        if system is None:
+            system = await agent.get(_first(version))
+        octets = system.get(ENGINE_ID)
+        engine_id = octets.hex() if isinstance(octets, bytes) else ""
+        return await self._described(agent, system, engine_id, standard=version != "v1")
 
     async def _described(self, agent: Agent, system: Values, engine_id: str, *, standard: bool) -> Identified:
         if not any(oid in system for oid in SYSTEM):
@@ -199,28 +200,6 @@ def _answered(access: Access) -> Values | None:
     except BadMessage as error:
         raise malformed(access, str(error)) from None
     return None if response.error else present(response)
-
-
-def _engine(access: Access) -> bytes:
-    """The engine ID of the probe's answer; nothing when it must be asked for. NotIdentified."""
-    if not access.answer:
-        return b""
-    try:
-        engine = read_engine(access.answer)
-    except BadMessage as error:
-        raise malformed(access, str(error)) from None
-    return bytes.fromhex(engine.hex) if engine else b""
-
-
-def _tells_engine(message_id: int) -> Callable[[bytes], bool]:
-    def accepts(data: bytes) -> bool:
-        try:
-            engine = read_engine(data)
-        except BadMessage:
-            return True  # the device is there, and sends garbage
-        return engine is None or engine.message_id == message_id
-
-    return accepts
 
 
 def _text(key: Key, value: object) -> str:

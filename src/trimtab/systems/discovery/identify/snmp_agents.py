@@ -20,10 +20,13 @@ from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.snmp_exchange import Exchange
 from trimtab.systems.discovery.identify.snmp_messages import (
     BadMessage,
+    EngineId,
     Response,
     Value,
     Version,
+    engine_discovery,
     get_request,
+    read_engine,
     read_response,
 )
 from trimtab.systems.discovery.kinds import Evidence
@@ -89,34 +92,29 @@ class CommunityAgent:
 
 
 class UserAgent:
-    """SNMPv3. `engine_id` spares a question when the probe has it already."""
+    """SNMPv3, with the engine that the device said it is."""
 
     def __init__(self, access: Access, user: User, engine_id: bytes) -> None:
         self._access = access
         self._user = user
         self._each, self._attempts = patience(access)
-        self._evidence = Evidence(engine_id=engine_id.hex()) if engine_id else Evidence()
+        self._engine_id = engine_id
+        self._evidence = Evidence(engine_id=engine_id.hex())
         try:
-            self._session = self._open(engine_id)
+            self._session = self._open()
         except (OSError, ValueError) as error:
             raise not_sent(access, error) from None
         self._fresh = False
 
-    def _open(self, engine_id: bytes) -> SnmpSession:
+    def _open(self) -> SnmpSession:
         return SnmpSession(
             self._access.address,
             self._access.profile.used_port,
             user=self._user,
-            engine_id=engine_id or None,
+            engine_id=self._engine_id,
             version=SnmpVersion.v3,
             timeout=self._each,
         )
-
-    @property
-    def engine_id(self) -> str:
-        """In hexadecimal digits, once something was got."""
-        found: bytes = self._session.get_engine_id()
-        return found.hex()
 
     async def get(self, oids: Sequence[str]) -> Values:
         if not self._fresh:
@@ -157,7 +155,7 @@ class UserAgent:
             return ""
         try:
             async with asyncio.timeout(self._each):
-                await self._open(self._session.get_engine_id()).refresh()
+                await self._open().refresh()
         except (OSError, SnmpError):
             return ""
         return (
@@ -171,6 +169,48 @@ class UserAgent:
     def close(self) -> None:
         """The session's socket goes with the session."""
         del self._session
+
+
+async def discover(access: Access, message_id: int) -> EngineId:
+    """The engine of an SNMPv3 agent, asked without a credential. NotIdentified."""
+    try:
+        exchange = Exchange(access.address, access.profile.used_port)
+    except OSError as error:
+        raise not_sent(access, error) from None
+    each, attempts = patience(access)
+    try:
+        question = engine_discovery(message_id)
+        return engine_of(access, await exchange.ask(question, tells(message_id), each=each, attempts=attempts))
+    except TimeoutError:
+        raise silent(access) from None
+    except OSError as error:
+        raise not_sent(access, error) from None
+    finally:
+        exchange.close()
+
+
+def engine_of(access: Access, answer: bytes) -> EngineId:
+    """The engine that a datagram comes from. NotIdentified."""
+    try:
+        engine = read_engine(answer)
+    except BadMessage as error:
+        raise malformed(access, str(error)) from None
+    if engine is None:
+        raise malformed(access, "it does not tell its engine ID")
+    return engine
+
+
+def tells(message_id: int) -> Callable[[bytes], bool]:
+    """Whether a datagram answers this discovery of an engine, or is garbage."""
+
+    def accepts(data: bytes) -> bool:
+        try:
+            engine = read_engine(data)
+        except BadMessage:
+            return True
+        return engine is None or engine.message_id == message_id
+
+    return accepts
 
 
 def answers(request_id: int) -> Callable[[bytes], bool]:
@@ -204,15 +244,11 @@ def patience(access: Access) -> tuple[float, int]:
 
 
 def silent(access: Access, evidence: Evidence = Evidence()) -> NotIdentified:  # noqa: B008
-    waited = access.profile.timeout
-    if access.answer:
-        detail = f"the device answered the probe, and not what it was asked next within {waited}"
-        return NotIdentified(Outcome.TIMED_OUT, detail, evidence=evidence)
-    detail = (
-        f"nothing answered SNMP on port {access.profile.used_port} within {waited}; a wrong community is met with "
-        f"silence too: check the Secret {access.login.secret}"
-    )
-    return NotIdentified(Outcome.SILENT, detail, evidence=evidence)
+    """A device is asked only after it answered a probe, be it some seconds ago: it is there, and took too long."""
+    detail = f"the device did not answer SNMP on port {access.profile.used_port} within {access.profile.timeout}"
+    if not access.answer:
+        detail += f"; a wrong community is met with silence too: check the Secret {access.login.secret}"
+    return NotIdentified(Outcome.TIMED_OUT, detail, evidence=evidence)
 
 
 def malformed(access: Access, why: str, evidence: Evidence = Evidence()) -> NotIdentified:  # noqa: B008
@@ -228,8 +264,8 @@ def not_sent(
     """What the kernel said of our datagram."""
     port = access.profile.used_port
     if isinstance(error, ConnectionRefusedError):
-        outcome = Outcome.DISCONNECTED if access.answer else Outcome.REFUSED
-        return NotIdentified(outcome, f"nothing listens any more on UDP port {port}", evidence=evidence)
+        detail = f"nothing listens any more on UDP port {port}"
+        return NotIdentified(Outcome.DISCONNECTED, detail, evidence=evidence)
     if isinstance(error, socket.gaierror | ValueError):
         return NotIdentified(Outcome.NOT_RESOLVED, f"{access.address} is not an IP address", evidence=evidence)
     detail = f"this machine could not send to UDP port {port}: {error.strerror or type(error).__name__}"
