@@ -1,0 +1,248 @@
+"""Discovery's admission in both homes: our server calls the functions itself, a kube-apiserver asks a webhook."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.runtime.conftest import ADMIN, HOMES
+from tests.runtime.webhooks_gadgets import NAME, serving
+from tests.systems.discovery.documents import SPECS, made
+from trimtab.client.api import ApiClient
+from trimtab.client.connect import connect
+from trimtab.client.protocol import Named, Ref
+from trimtab.model.admission import AdmissionRequest, Allowed, Function, Operation
+from trimtab.model.crd import crd
+from trimtab.model.errors import StatusError
+from trimtab.model.resource import Resource
+from trimtab.model.scheme import Scheme, Untyped
+from trimtab.runtime.rights import rules_by_place
+from trimtab.runtime.webhooks.manifest import configurations
+from trimtab.runtime.webhooks.reader import ClientReader
+from trimtab.server.core import Server
+from trimtab.server.local import local_client
+from trimtab.store.memory import MemoryStore
+from trimtab.systems.discovery import admission
+from trimtab.systems.discovery.admission import ADMISSIONS
+from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.system import SYSTEM
+
+VERSION = "discovery.trimtab.dev/v1alpha1"
+PROBE = made("TargetConnectionProfile", "probe", "default", timeout="0s")
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(params=HOMES)
+async def judged(request: pytest.FixtureRequest, scheme: Scheme) -> AsyncIterator[ApiClient]:
+    """A client of a server that knows the kinds and asks about them."""
+    for kind in SYSTEM.kinds:
+        scheme.register(kind)
+    if request.param == "local":
+        store = MemoryStore()
+        server = Server(store, admission=ADMISSIONS, scheme=scheme)
+        await server.start()
+        client = local_client(server, ADMIN, scheme)
+        await define(client, scheme)
+        yield client
+        await server.stop()
+        await store.close()
+        return
+    client = connect(request.getfixturevalue("real_cluster").kubeconfig, scheme=scheme)
+    await define(client, scheme)
+    async with serving(client, "default", ADMISSIONS, ClientReader(client), scheme=scheme) as (url, certificates):
+        hooks = [Untyped(document) for document in configurations(ADMISSIONS, name=NAME, at=url, scheme=scheme)]
+        for hook in hooks:
+            await client.create(hook)
+        await certificates.refresh()
+        await until_judged(client)
+        yield client
+        for hook in hooks:
+            await client.delete(Ref(Named(hook.api_version, hook.kind), hook.name))
+    await client.close()
+
+
+@pytest.fixture
+async def namespace(judged: ApiClient) -> str:
+    name = f"admission-{next(_numbers)}"
+    await judged.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+    return name
+
+
+async def define(client: ApiClient, scheme: Scheme) -> None:
+    for kind in SYSTEM.kinds:
+        try:
+            await client.create(Untyped(crd(kind, scheme=scheme)))
+        except StatusError as error:
+            if error.code != 409:
+                raise
+
+
+async def until_judged(client: ApiClient) -> None:
+    """API servers tell nobody when they have taken a configuration in, so they are asked."""
+    async with asyncio.timeout(30):
+        while True:
+            if "must be longer than nothing" in await said(client, PROBE):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def said(client: ApiClient, obj: Untyped) -> str:
+    """What is said to a creation that is only tried; "" when it would be taken."""
+    try:
+        await client.create(obj, dry_run=True)
+    except StatusError as error:
+        return f"{error.code} {error.message}"
+    return ""
+
+
+async def changed(client: ApiClient, obj: Untyped, **spec: Any) -> str:
+    now = await client.get(Named(VERSION, obj.kind), obj.name, obj.namespace)
+    try:
+        await client.patch(now, Untyped({**now.raw, "spec": {**now.raw["spec"], **spec}}))
+    except StatusError as error:
+        return f"{error.code} {error.message}"
+    return ""
+
+
+REF = SPECS["DiscoveryRule"]["ruleRef"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "says"),
+    [
+        (
+            "DiscoveryRule",
+            {"ruleRef": {**REF, "kind": "DiscoveryRuleTopology"}},
+            'supported values: "DiscoveryRuleIPRange of discovery.trimtab.dev/v1alpha1"',
+        ),
+        ("DiscoveryRule", {"targetTemplate": {"nameTemplate": "{{ hostname }}"}}, "hostname is not known"),
+        ("DiscoveryRule", {"windows": [{"start": "at night", "duration": "1h"}]}, "spec.windows[0].start"),
+        ("DiscoveryRule", {"period": "0s"}, "spec.period"),
+        ("DiscoveryRule", {"fading": {"lostAfter": "48h"}}, "spec.fading.deleteAfter"),
+        ("DiscoveryRuleIPRange", {"prefixes": [{"prefix": "10.1.0.5/24"}]}, "write 10.1.0.0/24 for the whole prefix"),
+        ("DiscoveryRuleIPRange", {"prefixes": [{"prefix": "10.0.0.0/11"}]}, "has 2097150 hosts, and 1048576 is"),
+        ("DiscoveryRuleIPRange", {"addresses": [{"address": "leaf 1"}]}, "spec.addresses[0].address"),
+        ("DiscoveryVendorProfile", {"snmp": {"descriptionMatch": "("}}, "spec.snmp.descriptionMatch"),
+        ("TargetConnectionProfile", {"probeTimeout": "31s"}, "must be at most 30s"),
+        (
+            "TargetSyncProfile",
+            {"sync": [{"name": "a", "paths": ["/"], "protocol": "netconf", "mode": "sample"}]},
+            'supported values with netconf: "once", "get"',
+        ),
+    ],
+)
+async def test_what_is_wrong_in_itself_is_refused(
+    judged: ApiClient, namespace: str, kind: str, spec: dict[str, Any], says: str
+) -> None:
+    answer = await said(judged, made(kind, "bad", namespace, **spec))
+    assert answer.startswith("422 ")
+    assert says in answer
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_what_is_right_is_taken_though_nothing_else_exists(judged: ApiClient, namespace: str, kind: str) -> None:
+    assert await said(judged, made(kind, "good", namespace)) == ""
+
+
+@pytest.mark.parametrize("last", ["DiscoveryRule", "DiscoveryRuleIPRange", "TargetConnectionProfile"])
+async def test_whichever_comes_last_is_refused_when_a_sweep_may_outlast_its_period(
+    judged: ApiClient, namespace: str, last: str
+) -> None:
+    parts = {
+        "DiscoveryRule": made("DiscoveryRule", "rule", namespace),
+        "DiscoveryRuleIPRange": made("DiscoveryRuleIPRange", "range", namespace, prefixes=[{"prefix": "10.0.0.0/13"}]),
+        "TargetConnectionProfile": made("TargetConnectionProfile", "gnmi", namespace),
+    }
+    final = parts.pop(last)
+    for part in parts.values():
+        await judged.create(part)
+    answer = await said(judged, final)
+    assert answer.startswith("422 ")
+    assert "a sweep of 524286 addresses takes up to 2m10s when nothing answers" in answer
+    if last != "DiscoveryRule":
+        assert 'DiscoveryRule "rule" would be wrong: spec.period' in answer
+
+
+async def test_a_range_that_grows_too_large_for_its_rule_is_refused(judged: ApiClient, namespace: str) -> None:
+    small = made("DiscoveryRuleIPRange", "range", namespace)
+    for part in (small, made("DiscoveryRule", "rule", namespace), made("TargetConnectionProfile", "gnmi", namespace)):
+        await judged.create(part)
+    assert await changed(judged, small, prefixes=[{"prefix": "10.1.0.0/20"}]) == ""
+    assert "would be wrong" in await changed(judged, small, prefixes=[{"prefix": "10.0.0.0/13"}])
+
+
+async def test_a_range_of_another_namespace_is_another_one(judged: ApiClient, namespace: str) -> None:
+    for part in (made("DiscoveryRule", "rule", namespace), made("TargetConnectionProfile", "gnmi", namespace)):
+        await judged.create(part)
+    assert (
+        await said(judged, made("DiscoveryRuleIPRange", "range", "default", prefixes=[{"prefix": "10.0.0.0/13"}])) == ""
+    )
+
+
+async def test_a_rule_needs_a_profile_unless_its_range_is_static(judged: ApiClient, namespace: str) -> None:
+    static = {"addresses": [{"address": "10.1.0.5"}], "defaultSchema": {"provider": "srl", "version": "24.10"}}
+    await judged.create(made("DiscoveryRuleIPRange", "range", namespace))
+    await judged.create(made("DiscoveryRuleIPRange", "static", namespace, prefixes=None, **static))
+    bare = made("DiscoveryRule", "rule", namespace, discoveryProfile=None)
+    assert "spec.discoveryProfile: Required value: range is probed" in await said(judged, bare)
+    named = made("DiscoveryRule", "rule", namespace, discoveryProfile=None, ruleRef={**REF, "name": "static"})
+    assert await said(judged, named) == ""
+
+
+async def test_a_rule_that_would_be_refused_today_can_still_be_annotated(
+    judged: ApiClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = made("DiscoveryRule", "rule", namespace)
+    for part in (
+        rule,
+        made("DiscoveryRuleIPRange", "range", namespace),
+        made("TargetConnectionProfile", "gnmi", namespace),
+    ):
+        await judged.create(part)
+    monkeypatch.setenv("TRIMTAB_DISCOVERY_PACKETS_PER_SECOND", "1")
+    assert "spec.period" in await changed(judged, rule, priority=1)
+    now = await judged.get(DiscoveryRule, "rule", namespace)
+    await judged.patch(now, now.replace(metadata=msgspec.structs.replace(now.metadata, annotations={"a": "b"})))
+    assert (await judged.get(DiscoveryRule, "rule", namespace)).metadata.annotations == {"a": "b"}
+
+
+@pytest.mark.parametrize("judged", ["local"], indirect=True)
+@pytest.mark.parametrize(
+    ("function", "kind", "spec", "warning"),
+    [
+        (admission.rule, "DiscoveryRule", {"targetTemplate": {"nameTemplate": "leaf"}}, "all Targets have one name"),
+        (admission.connection, "TargetConnectionProfile", {"insecure": True}, "passwords are sent without TLS"),
+        (admission.source, "DiscoveryRuleIPRange", {"podSelector": {}}, "every Pod of the namespace is meant"),
+    ],
+)
+async def test_what_is_hardly_meant_is_taken_with_a_warning(
+    judged: ApiClient, scheme: Scheme, function: Function, kind: str, spec: dict[str, Any], warning: str
+) -> None:
+    obj = scheme.decode(made(kind, "odd", "default", **spec).raw)
+    assert isinstance(obj, Resource)
+    request = AdmissionRequest(
+        operation=Operation.CREATE, kind=scheme.kind_of(type(obj)), namespace="default", name="odd", object=obj
+    )
+    answer = await function(request, ClientReader(judged))
+    assert isinstance(answer, Allowed)
+    assert warning in answer.warnings[0]
+
+
+def test_the_system_may_read_what_its_functions_ask_for(scheme: Scheme) -> None:
+    granted = {
+        (resource, verb)
+        for rule in rules_by_place(SYSTEM, scheme)[""]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert granted >= {
+        ("discoveryrules", "list"),
+        ("discoveryruleipranges", "get"),
+        ("targetconnectionprofiles", "get"),
+    }
