@@ -36,10 +36,10 @@ class Way(enum.Enum):
 class Terminal:
     """A login that runs commands, one after the other. Use it in an `async with`; the first login is made there."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, way: Way = Way.EXEC) -> None:
         self._access = access
         self._logins = contextlib.AsyncExitStack()
-        self._way = Way.EXEC
+        self._way = way
         self._shell: _Shell | None = None
 
     async def __aenter__(self) -> Self:
