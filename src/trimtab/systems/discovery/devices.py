@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from trimtab.systems.discovery.findings import Identified
-from trimtab.systems.discovery.identity import KINDS, Verdict, cleaned, compare, key, merged
+from trimtab.systems.discovery.identity import KINDS, Verdict, cleaned, compare, key, merged, strongest
 from trimtab.systems.discovery.kinds import Evidence
 
 MAX_TRIES = 64
@@ -94,6 +94,12 @@ def _preference(finding: Finding, rank: dict[str, int]) -> tuple[int, str, tuple
 
 
 def _joined(groups: list[_Group]) -> list[_Group]:
+    equal: dict[Evidence, _Group] = {}
+    for each in groups:
+        known = equal.setdefault(each.evidence, each)
+        if known is not each and strongest(each.evidence):
+            known.take(each)
+    groups = [each for each in groups if not each.gone]
     for kind in KINDS:
         shared: dict[str, list[_Group]] = {}
         for each in groups:

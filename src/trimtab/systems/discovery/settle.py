@@ -14,13 +14,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from trimtab.model.clock import parse_time
 from trimtab.model.conditions import Condition, get_condition, set_condition, without_condition
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.systems.discovery.devices import Device, Finding, by_address
-from trimtab.systems.discovery.identity import KINDS, WORDS, Verdict, compare, deciding, differing, key, merged
+from trimtab.systems.discovery.identity import (
+    KINDS,
+    WORDS,
+    Verdict,
+    compare,
+    deciding,
+    differing,
+    key,
+    merged,
+    strongest,
+)
 from trimtab.systems.discovery.kinds import Evidence, Target, TargetSpec, TargetStatus, UsedReferences
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
 from trimtab.systems.discovery.matching import How, Match, addresses_of, identity_of, match
@@ -184,7 +194,8 @@ class _Settling:
             name = unique(self.name(device), self.taken, device.key)
             self.taken.add(name)
             made = self._made(device, device.primary, name)
-            status = TargetStatus(identity=device.evidence, addresses=_bounded(device.addresses, made.spec.address))
+            addresses = _bounded(device.addresses, made.spec.address)
+            status = TargetStatus(identity=_known(device.evidence), addresses=addresses)
             status = _described(status, device.primary, made)
             note = Note(name, "Discovered", f"found at {made.spec.address} by {_protocol(device.primary)}")
             return _Draft(existing, name, device, made, status, [note])
@@ -198,7 +209,7 @@ class _Settling:
         address = existing.spec.address if made is None else made.spec.address
         known = identity_of(existing)
         status = before.replace(
-            identity=device.evidence if each.how is How.REPLACED else merged(known, device.evidence),
+            identity=_known(device.evidence if each.how is How.REPLACED else merged(known, device.evidence)),
             addresses=_bounded(self._answering(device, existing), address),
         )
         draft = _Draft(existing, name, device, made, status, [])
@@ -353,7 +364,12 @@ def _is_owned(target: Target, rule: RuleView) -> bool:
 
 
 def _described(status: TargetStatus, finding: Finding, made: Made) -> TargetStatus:
-    return status.replace(discovery_info=finding.identified.info, used_references=made.used)
+    used = made.used if made.used != UsedReferences() else UNSET
+    return status.replace(discovery_info=finding.identified.info, used_references=used)
+
+
+def _known(evidence: Evidence) -> Evidence | UnsetType:
+    return evidence if strongest(evidence) else UNSET
 
 
 def _bounded(addresses: Iterable[str], own: str) -> tuple[str, ...]:
