@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.duration import Duration
+from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
 from trimtab.systems.discovery.plan import Cost, Shared, costs, limits, plan
+from trimtab.systems.discovery.sweep.sweeper import Job, Limits, Probe, Sweeper
 
 
 def test_tcp_waits_for_sockets_when_nothing_answers() -> None:
@@ -79,3 +86,54 @@ def test_a_malformed_limit_is_named(text: str) -> None:
         ValueError, match=r"TRIMTAB_DISCOVERY_SOCKETS is .*: it must be a whole number from 1 to 1000000"
     ):
         limits({"TRIMTAB_DISCOVERY_SOCKETS": text})
+
+
+def bind(server: socket.socket) -> None:
+    """To all addresses of loopback, and to no other."""
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+    server.bind(("0.0.0.0", 0))
+
+
+@pytest.fixture
+def silent_tcp() -> Iterator[int]:
+    """A port of all 127.x addresses at which connections are neither taken nor refused: the queue is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        bind(server)
+        server.listen(0)
+        port: int = server.getsockname()[1]
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        yield port
+
+
+@pytest.fixture
+def silent_udp() -> Iterator[int]:
+    with socket.socket(type=socket.SOCK_DGRAM) as server:
+        bind(server)
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("transports", "rate", "sockets"), [(["tcp"], 20_000, 40), (["udp"], 400, 1), (["tcp", "udp"], 800, 1000)]
+)
+async def test_a_sweep_of_silent_addresses_takes_as_long_as_was_reckoned(
+    silent_tcp: int, silent_udp: int, transports: list[Literal["tcp", "udp"]], rate: int, sockets: int
+) -> None:
+    ports = {"tcp": silent_tcp, "udp": silent_udp}
+    probes = [
+        Probe(transport=transport, port=ports[transport], payload=b"?", timeout=0.1, tries=2)
+        for transport in transports
+    ]
+    addresses = Addresses(parse("127.9.0.0/24"))
+    reckoned = plan(len(addresses), probes, rate, sockets).worst_case.seconds
+    async with (
+        Sweeper(Limits(packets_per_second=rate, sockets=sockets)) as sweeper,
+        sweeper.sweep(Job(addresses=addresses, probes=probes, seed=1)) as sweep,
+    ):
+        answers = [answer async for batch in sweep for answer in batch.answers]
+    assert answers == []
+    assert sweep.quality is not None
+    assert 0.7 * reckoned < sweep.quality.duration < reckoned + 1  # a busy machine wakes late

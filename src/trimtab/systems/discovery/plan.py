@@ -6,6 +6,7 @@ socket for all. So a sweep takes
 
     max(packets / rate, seconds of TCP waiting / sockets) + the longest that one probe may take
 
+This is for a rule that has the limits for itself: rules that sweep at the same time share them, and take longer.
 Admission refuses a rule whose worst case is longer than its period. What comes after the probe (logging in) is not in
 it: how many devices will answer is not known before.
 """
