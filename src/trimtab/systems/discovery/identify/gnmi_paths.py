@@ -12,6 +12,7 @@ that the same device gives the same answer each time. An empty value gives way t
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +45,7 @@ class Path(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
+@functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Path:
     """The path in `text`; ValueError says what is wrong with it."""
     origin = _ORIGIN.match(text)
@@ -78,19 +80,22 @@ def to_message(path: Path, *, modules: bool) -> Any:
 def find(notifications: Iterable[Any], wanted: Sequence[Path]) -> list[str]:
     """What was answered to each path; an empty text where nothing was."""
     found: list[list[tuple[Keys, str]]] = [[] for _ in wanted]
+    names = [tuple(element.local for element in path.elements) for path in wanted]
     for notification in notifications:
-        prefix = _elements(notification.prefix)
+        prefix = list(notification.prefix.elem)
         for update in notification.update:
-            answered = prefix + _elements(update.path)
-            keys = _all_keys(answered)
-            value: Any = _UNREAD
-            for path, candidates in zip(wanted, found, strict=True):
-                if not _within(answered, path.elements):
-                    continue
-                if value is _UNREAD:
-                    value = decode(update.val)
-                at = len(answered)
-                candidates += _leaves(value, path.elements[:at][-1:], path.elements[at:], keys, DEEPEST)
+            answered = prefix + list(update.path.elem)
+            at = len(answered)
+            local = tuple([each.name.rpartition(":")[2] for each in answered])
+            asked = [place for place, each in enumerate(names) if each[:at] == local]
+            if not asked:
+                continue
+            value = decode(update.val)
+            keys = tuple(pair for each in answered for pair in sorted(each.key.items()))
+            for place in asked:
+                elements = wanted[place].elements
+                if all(map(_agree, answered, elements)):
+                    found[place] += _leaves(value, elements[:at][-1:], elements[at:], keys, DEEPEST)
     return [_chosen(candidates) for candidates in found]
 
 
@@ -185,15 +190,8 @@ def _member(value: dict[str, Any], element: Element) -> Any:
     return value[same[0]] if same else None
 
 
-def _within(answered: Sequence[Element], wanted: Sequence[Element]) -> bool:
-    return len(answered) <= len(wanted) and all(map(_agree, answered, wanted))
-
-
-def _agree(answered: Element, wanted: Element) -> bool:
-    if wanted.local != answered.local:
-        return False
-    held = dict(answered.keys)
-    return all(value in ("*", held.get(key, value)) for key, value in wanted.keys)
+def _agree(answered: Any, wanted: Element) -> bool:
+    return all(value in ("*", answered.key.get(key, value)) for key, value in wanted.keys)
 
 
 def _chosen(candidates: Iterable[tuple[Keys, str]]) -> str:
@@ -206,14 +204,6 @@ def _order(keys: Keys) -> tuple[bool, tuple[tuple[str, list[tuple[int, str]]], .
     return not chassis, tuple((key, [(int(n or 0), t) for n, t in _PARTS.findall(value[:128])]) for key, value in keys)
 
 
-def _elements(path: Any) -> tuple[Element, ...]:
-    return tuple(Element(each.name, tuple(sorted(each.key.items()))) for each in path.elem)
-
-
-def _all_keys(elements: Iterable[Element]) -> Keys:
-    return tuple(pair for element in elements for pair in element.keys)
-
-
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
@@ -224,7 +214,6 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-_UNREAD = object()
 _ORIGIN = re.compile(r"([A-Za-z_][\w.-]*):(?=/)", re.ASCII)
 _KEYS = r"(?:\[(?:\\.|[^\]\\=\[])+=(?:\\.|[^\]\\])*\])"
 _ELEMENT = re.compile(rf"(?P<name>(?:\\.|[^/\[\]\\])+)(?P<keys>{_KEYS}*)", re.DOTALL)
