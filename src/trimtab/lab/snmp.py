@@ -85,7 +85,7 @@ class SnmpDevice:
         self._addresses = [listen] if listen else list(faces) if isinstance(faces, Mapping) else []
         self._port = port
         self._sockets: list[socket.socket] = []
-        self._objects: dict[str, dict[str, Scalar]] = {}
+        self._objects: dict[str, tuple[Personality, dict[str, Scalar]]] = {}
         self._later: set[asyncio.TimerHandle] = set()
         self.asked: dict[str, int] = {}
 
@@ -169,9 +169,10 @@ class SnmpDevice:
     def _said(self, face: Personality, address: str, question: Question) -> bytes:
         if face.error:
             return response(question, [(oid, None) for oid in question.oids], error=face.error)
-        objects = self._objects.get(address)
-        if objects is None:
-            objects = self._objects[address] = face.objects()
+        known, objects = self._objects.get(address, (None, {}))
+        if known is not face:
+            objects = face.objects()
+            self._objects[address] = (face, objects)
         missing = next((place for place, oid in enumerate(question.oids, 1) if oid not in objects), 0)
         if missing and question.version == 0:  # RFC 1157 4.1.2: one unknown object fails all
             return response(question, [(oid, None) for oid in question.oids], error=NO_SUCH_NAME, index=missing)

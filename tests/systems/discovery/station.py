@@ -122,6 +122,19 @@ class Station:
         """The object, as soon as this is true of it."""
         return await until_found(self.client, kind, name, self.namespace, holds)
 
+    async def until_any(self, kind: Any, query: Query, holds: Callable[[Any], Any]) -> Any:
+        """The first object of a kind of which this is true."""
+        async with asyncio.timeout(30):
+            listing = await self.client.list(kind, query)
+            for item in listing.items:
+                if holds(item):
+                    return item
+            async with contextlib.aclosing(self.client.watch(kind, query, listing.revision)) as events:
+                async for event in events:
+                    if event.object is not None and holds(event.object):
+                        return event.object
+        raise AssertionError("a watch has no end")
+
     async def until_gone(self, kind: Any, name: str) -> None:
         await until_gone(self.client, kind, name, self.namespace)
 

@@ -11,7 +11,7 @@ from trimtab.testing.ports import free_ports
 
 
 def face(number: int, **more: str) -> Personality:
-    return Personality(name=f"switch-{number}", engine_id=bytes.fromhex(f"80001f8804{number:012x}aa"), **more)
+    return Personality(name=f"switch-{number}", engine_id=bytes.fromhex(f"80001f8805{number:012x}aa"), **more)
 
 
 async def snmp(station: Station, port: int) -> None:
