@@ -57,7 +57,7 @@ class GnmiIdentifier:
 
     async def identify(self, access: Access) -> Identified:
         """NotIdentified when it cannot be told."""
-        metadata = _metadata(access.login)
+        _metadata(access.login)  # before anything is sent
         seconds = access.profile.timeout.seconds
         context = None if access.profile.insecure else self._context(access)
         link = Link(self._socket())
@@ -65,7 +65,7 @@ class GnmiIdentifier:
         try:
             pin = await _connect(link, access, context, seconds)
             async with _channel(link, access) as channel:
-                return await self._ask(_Device(channel, link, access, metadata, seconds), pin)
+                return await self._ask(_Device(channel, link, access, seconds), pin)
         except NotIdentified as failure:
             failure.pin = failure.pin or pin
             if failure.pin:
@@ -109,7 +109,10 @@ class GnmiIdentifier:
 
     def _socket(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="trimtab-gnmi-"))  # only we may enter it
+            try:
+                self._folder = Path(tempfile.mkdtemp(prefix="trimtab-gnmi-"))  # only we may enter it
+            except OSError as error:
+                raise failures.no_socket(error) from None
         return self._folder / str(next(self._numbers))
 
 
@@ -119,7 +122,6 @@ class _Device(msgspec.Struct, frozen=True):
     channel: Any
     link: Link
     access: Access
-    metadata: tuple[tuple[str, str], ...]
     seconds: float
 
     async def capabilities(self) -> Any:
@@ -142,7 +144,7 @@ class _Device(msgspec.Struct, frozen=True):
 
     async def call(self, method: str, request: Any, answer: Any) -> Any:
         data = await self.channel.unary_unary(method)(
-            request.SerializeToString(), timeout=self.seconds, metadata=self.metadata
+            request.SerializeToString(), timeout=self.seconds, metadata=_metadata(self.access.login)
         )
         try:
             return answer.FromString(data)
@@ -154,22 +156,26 @@ class _Device(msgspec.Struct, frozen=True):
 
 async def _connect(link: Link, access: Access, context: Any, seconds: float) -> str:
     """The fingerprint of the device's key; none without TLS."""
+    name = tls.name(access)
+    if context is not None:
+        tls.check_name(context, name)
     try:
         async with asyncio.timeout(seconds):
-            name = access.profile.server_name or access.address
             await link.connect(access.address, access.profile.used_port, context, name)
-    except (OSError, TimeoutError) as error:
+    except OSError as error:
         raise await failures.not_connected(error, access, seconds) from None
     pin = tls.judge(access, link.certificate) if context is not None else ""
-    await link.offer()
+    try:
+        await link.offer()
+    except OSError as error:
+        raise failures.no_socket(error) from None
     return pin
 
 
 def _channel(link: Link, access: Access) -> Any:
-    address, port = access.address, access.profile.used_port
-    host = access.profile.server_name or (f"[{address}]" if ":" in address else address)
+    host = tls.name(access)
     options = [
-        ("grpc.default_authority", f"{host}:{port}"),
+        ("grpc.default_authority", f"{f'[{host}]' if ':' in host else host}:{access.profile.used_port}"),
         ("grpc.http2_scheme", "http" if access.profile.insecure else "https"),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.max_receive_message_length", failures.MOST),

@@ -29,7 +29,7 @@ def about_request(error: grpc.RpcError) -> bool:
     return error.code() not in _FINAL
 
 
-async def not_connected(error: Exception, access: Access, seconds: float) -> NotIdentified:
+async def not_connected(error: OSError, access: Access, seconds: float) -> NotIdentified:
     """From what `Link.connect` raises."""
     if isinstance(error, TimeoutError):
         how = "connection" if access.profile.insecure else "connection and its TLS handshake"
@@ -49,6 +49,12 @@ async def not_connected(error: Exception, access: Access, seconds: float) -> Not
     if number in _OURS:
         return NotIdentified(Outcome.NOT_SENT, f"This machine could not connect: {errno.errorcode[number]}.")
     return NotIdentified(Outcome.DISCONNECTED, "The device broke off before gNMI began.")
+
+
+def no_socket(error: OSError) -> NotIdentified:
+    """From a place for gRPC that could not be made."""
+    why = errno.errorcode.get(error.errno or 0, "a path that is too long for a socket")
+    return NotIdentified(Outcome.NOT_SENT, f"This machine has no room for a socket in its temporary folder: {why}.")
 
 
 _OURS = (

@@ -63,7 +63,7 @@ class Link:
         await loop.create_connection(lambda: self._device, address, port, ssl=context, server_hostname=name)
 
     async def offer(self) -> None:
-        """Let gRPC come, once."""
+        """Let gRPC come, once. OSError when this machine has no room for a socket."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(self._accept, os.fspath(self._path))
 
@@ -71,12 +71,17 @@ class Link:
         if self._local is not None:
             return _Refused()
         self._local = _Side(self._device)
+        asyncio.get_running_loop().call_soon(self._withdraw)
         return self._local
 
-    def close(self) -> None:
+    def _withdraw(self) -> None:
         if self._listener is not None:
             self._listener.close()
+            self._listener = None
             self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._withdraw()
         for side in (self._device, self._local):
             if side is not None and side.transport is not None:
                 side.transport.abort()

@@ -131,7 +131,7 @@ def decode(value: Any) -> Any:
 def _json(data: bytes) -> Any:
     """Numbers keep their text: the version 25.10 is not 25.1. What is no JSON is a text."""
     try:
-        return _texts(json.loads(data, parse_int=str, parse_float=str, parse_constant=str))
+        return _texts(_JSON.decode(data.decode()))
     except RecursionError:
         return None
     except ValueError:
@@ -214,6 +214,7 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
+_JSON = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _ORIGIN = re.compile(r"([A-Za-z_][\w.-]*):(?=/)", re.ASCII)
 _KEYS = r"(?:\[(?:\\.|[^\]\\=\[])+=(?:\\.|[^\]\\])*\])"
 _ELEMENT = re.compile(rf"(?P<name>(?:\\.|[^/\[\]\\])+)(?P<keys>{_KEYS}*)", re.DOTALL)

@@ -50,6 +50,19 @@ def context(tls: Tls, *, verify: bool) -> ssl.SSLContext:
     return made
 
 
+def name(access: Access) -> str:
+    """Whom the certificate should name: serverName, else the address, without the zone of a link-local one."""
+    return access.profile.server_name or access.address.partition("%")[0]
+
+
+def check_name(context: ssl.SSLContext, host: str) -> None:
+    """NotIdentified for a name that TLS cannot carry; found later, it would leave an open socket behind."""
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=host)
+    except ValueError:
+        raise _unusable(f"serverName of the connection profile is no host name: {_clean(host)!r}") from None
+
+
 def fingerprint(certificate: bytes) -> str:
     """Of the public key in a certificate (DER), as OpenSSH writes one: `SHA256:` and base64. ValueError."""
     digest = hashlib.sha256(_public_key(certificate)).digest()
@@ -75,13 +88,14 @@ async def explain(error: ssl.SSLError, access: Access, seconds: float) -> NotIde
     """What went wrong with TLS, and which field mends it."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         return NotIdentified(Outcome.TLS_FAILED, _broken(error))
-    name = access.profile.server_name or access.address
     shown = await _look(access, seconds)
     code = error.verify_code
     if code in _WRONG_TIME:
         detail = f"The device's certificate {_WRONG_TIME[code]}{_until(shown)}; renew it, or set skipVerify."
     elif code in _WRONG_NAME:
-        detail = f"The device's certificate is not for {name}{_names(shown)}; set serverName to a name that it has."
+        detail = (
+            f"The device's certificate is not for {name(access)}{_names(shown)}; set serverName to a name that it has."
+        )
     elif code in _UNKNOWN_CA:
         which = "the system's CAs" if access.tls.ca is None else "ca.crt of the tlsSecret"
         detail = (
@@ -124,7 +138,9 @@ async def _look(access: Access, seconds: float) -> bytes | None:
     looking = context(Tls(), verify=False)
     try:
         async with asyncio.timeout(seconds):
-            _, writer = await asyncio.open_connection(access.address, access.profile.used_port, ssl=looking)
+            _, writer = await asyncio.open_connection(
+                access.address, access.profile.used_port, ssl=looking, server_hostname=name(access)
+            )
     except (OSError, TimeoutError):
         return None
     session = writer.get_extra_info("ssl_object")
