@@ -58,6 +58,7 @@ class SshDevice:
         authorized_key: asyncssh.SSHKey | None = None,
         methods: frozenset[str] = METHODS,
         host_key: asyncssh.SSHKey | None = None,
+        question: str = "Password: ",
         lock_after: int = 3,
         fault: Fault = Fault.NONE,
         algorithms: dict[str, Sequence[str]] | None = None,
@@ -65,7 +66,7 @@ class SshDevice:
         self.personality = personality
         self.address, self.port = address, port
         self.username, self.password, self.authorized_key = username, password, authorized_key
-        self.methods = methods
+        self.methods, self.question = methods, question
         self.host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
         self.fault = fault
         self.connections = 0
@@ -200,7 +201,7 @@ class _Server(asyncssh.SSHServer):
         return "keyboard-interactive" in self._device.methods
 
     def get_kbdint_challenge(self, username: str, lang: str, submethods: str) -> tuple[str, str, str, list[Any]]:
-        return "", "", "en", [("Password: ", False)]
+        return "", "", "en", [(self._device.question, False)]
 
     async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
         return await self._judge("keyboard-interactive", username, list(responses) == [self._device.password])
@@ -272,7 +273,7 @@ class _Channel(asyncssh.SSHServerSession[bytes]):
 
     def _execute(self, command: str) -> None:
         printed = self._run(command)
-        if printed is None:
+        if printed is None or self._personality.exec is Exec.WAITS:
             return
         self._channel.write(printed.encode())
         self._channel.exit(0)

@@ -13,6 +13,8 @@ class Exec(enum.Enum):
 
     SERVED = enum.auto()
     REFUSED = enum.auto()
+    WAITS = enum.auto()
+    """It is taken, and then nothing happens."""
     ONCE = enum.auto()
     """The device hangs up after the first, as some do."""
 

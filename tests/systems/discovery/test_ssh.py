@@ -72,6 +72,21 @@ async def test_a_device_that_hangs_up_after_one_exec_is_asked_the_rest_by_a_shel
     assert (device.logins, device.failed_logins) == (2, 0)
 
 
+async def test_a_device_that_takes_exec_and_says_nothing_is_asked_by_a_shell() -> None:
+    async with SshDevice(replace(IOS, exec=Exec.WAITS)) as device:
+        found = await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="500ms"))
+    assert found.info == IOS_INFO
+
+
+@pytest.mark.parametrize("question", ["User:", "New password: ", "login: "])
+async def test_no_command_is_typed_where_the_shell_asks_who_we_are(question: str) -> None:
+    async with SshDevice(replace(IOS, prompt=question)) as device:
+        with pytest.raises(NotIdentified, match="asks again who we are") as caught:
+            await identify(device)
+    assert caught.value.outcome is Outcome.PROTOCOL_ERROR
+    assert device.commands == []
+
+
 async def test_a_device_of_no_known_vendor_is_identified_by_its_host_key() -> None:
     async with SshDevice(LINUX) as device:
         found = await identify(device, Vendors([]))

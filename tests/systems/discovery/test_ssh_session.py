@@ -149,6 +149,20 @@ async def test_a_secret_that_cannot_log_in_opens_no_connection(values: dict[str,
         assert device.connections == 0
 
 
+async def test_a_username_that_ssh_does_not_allow_opens_no_connection() -> None:
+    async with SshDevice() as device:
+        failure = await refusal(to(device, username="a\u0007b", password="x"))
+        assert failure.outcome is Outcome.OPEN
+        assert device.connections == 0
+
+
+async def test_a_password_is_not_given_where_a_code_is_asked_for() -> None:
+    async with SshDevice(methods=frozenset({"keyboard-interactive"}), question="Verification code: ") as device:
+        failure = await refusal(to(device))
+        assert failure.outcome is Outcome.AUTHENTICATION_FAILED
+        assert device.credentials == []
+
+
 @pytest.mark.parametrize(
     ("fault", "outcome"),
     [

@@ -74,7 +74,8 @@ class NetconfSession:
         if xml.BASE_1_1 in common:
             rest = self._decoder.rest()
             self._decoder, self._frame = framing.Chunked(), framing.chunked
-            self._decode(rest)
+            if rest.strip():  # and not only a line end behind the hello
+                self._decode(rest)
         elif xml.BASE_1_0 not in common:
             raise _wrong("it offers no base version that the profile allows")
 

@@ -53,6 +53,7 @@ async def read(message: bytes, wanted: Collection[Path]) -> Message:
     A large message is read in slices, between which others get their turn.
     """
     reader = _Reader(frozenset(wanted))
+    message = message.strip()  # nothing may stand before an XML declaration, and servers do put line ends there
     for start in range(0, max(len(message), 1), SLICE):
         reader.feed(message[start : start + SLICE], last=start + SLICE >= len(message))
         if len(message) > SLICE:

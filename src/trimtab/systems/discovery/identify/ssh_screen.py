@@ -14,6 +14,7 @@ _PAGER = re.compile(
     r"(?:-+\s*\(?more\b.*|<-+\s*more\s*-+>|\[\s*more\s*\]|press (?:any key|<?space>?|<?enter>?).*|lines \d+-\d+.*)\s*$",
     re.IGNORECASE,
 )
+_WHO = re.compile(r"(?:password|passphrase|passcode|login|user(?:\s?name)?)\b[^\n]{0,40}[:?]\s*$", re.IGNORECASE)
 
 
 def prompt(text: str) -> str | None:
@@ -34,6 +35,11 @@ def ends_with(text: str, prompt: str) -> bool:
 def asks_for_more(line: str) -> bool:
     """Whether the line is a pager's, waiting for a key."""
     return _PAGER.search(shown(line)) is not None
+
+
+def asks_who(line: str) -> bool:
+    """Whether the line asks for a name or a password, into which no command may be typed."""
+    return _WHO.search(shown(line)) is not None
 
 
 def last_line(text: str) -> str:

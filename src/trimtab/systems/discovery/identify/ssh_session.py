@@ -18,6 +18,9 @@ import asyncio
 import contextlib
 import enum
 import errno
+import getpass
+import os
+import re
 from collections.abc import AsyncIterator, Sequence
 
 import asyncssh
@@ -79,6 +82,12 @@ HOST_KEYS = (
 """What may be agreed on, best first. The last ones of each list are for old network gear: SHA-1 key exchanges, CBC and
 3DES ciphers, SHA-1 and MD5 MACs, ssh-rsa and ssh-dss host keys. The order of host keys must stay: a device that has
 several is known by the first."""
+
+
+try:
+    getpass.getuser()
+except (KeyError, OSError):
+    os.environ["LOGNAME"] = "trimtab"  # asyncssh wants a name, which a container's user may not have
 
 
 class Session:
@@ -239,9 +248,10 @@ class _Client(asyncssh.SSHClient):
     ) -> Sequence[str] | None:
         if not prompts:
             return []  # a message for people
-        if len(prompts) == 1 and not prompts[0][1] and (password := self._give_password()) is not None:
-            return [password]
-        return None
+        if len(prompts) != 1 or prompts[0][1] or _SECOND_FACTOR.search(prompts[0][0]):
+            return None
+        password = self._give_password()
+        return None if password is None else [password]
 
     def auth_completed(self) -> None:
         self.sent = False
@@ -266,6 +276,9 @@ class _Client(asyncssh.SSHClient):
         return password.reveal()
 
 
+_SECOND_FACTOR = re.compile(r"\b(?:code|otp|token|pin|verification|challenge)\b", re.IGNORECASE)
+
+
 def _credentials(access: Access) -> tuple[str, list[asyncssh.SSHKey], Redacted | None]:
     values, secret = access.login.values, access.login.secret
     username, password, key = (values.get(name) for name in ("username", "password", "ssh-privatekey"))
@@ -276,7 +289,9 @@ def _credentials(access: Access) -> tuple[str, list[asyncssh.SSHKey], Redacted |
     try:
         if password:
             password.reveal()
-        return username.reveal(), [asyncssh.import_private_key(key.reveal())] if key else [], password or None
+        # The check of an RSA key takes up to 250 ms, for each device; the key is our user's own.
+        keys = [asyncssh.import_private_key(key.reveal(), unsafe_skip_rsa_key_validation=True)] if key else []
+        return username.reveal(), keys, password or None
     except asyncssh.KeyImportError as error:
         raise NotIdentified(
             Outcome.OPEN,
@@ -309,6 +324,11 @@ def _failure(error: Exception, client: _Client) -> NotIdentified:
                 f"The device did not answer the login with Secret {secret}: {_sentence(error, client)} "
                 "It counts as refused, so that the account is not locked. Check the Secret and the device's log."
             ),
+        )
+    elif client.step is _Step.CONNECTION and not isinstance(error, asyncssh.Error | OSError):
+        outcome, detail = (
+            Outcome.OPEN,
+            (f"Nothing was sent: SSH cannot use the username of Secret {secret} ({type(error).__name__})."),
         )
     else:
         outcome, detail = _kind(error), _sentence(error, client)

@@ -22,6 +22,8 @@ from trimtab.systems.discovery.identify.ssh_session import Session, is_lost, log
 LARGEST_OUTPUT = 1024 * 1024
 QUIET = 0.15
 """Seconds without a byte after which a terminal is taken to wait for us."""
+FIRST = 1.0
+"""Seconds that a shell may take for its first byte before an empty line is typed."""
 WIDTH, HEIGHT = 511, 1000
 """A terminal that breaks no lines and needs no pager."""
 
@@ -40,6 +42,7 @@ class Terminal:
         self._access = access
         self._logins = contextlib.AsyncExitStack()
         self._way = way
+        self._exec_works = False
         self._shell: _Shell | None = None
 
     async def __aenter__(self) -> Self:
@@ -53,12 +56,18 @@ class Terminal:
 
     async def run(self, command: str) -> str:
         """What the command printed."""
-        async with asyncio.timeout(self._timeout):
-            if self._way is Way.EXEC:
-                try:
-                    return await self._execute(command)
-                except (asyncssh.ChannelOpenError, asyncssh.ConnectionLost):
-                    self._way = Way.SHELL
+        if self._way is Way.EXEC:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    output = await self._execute(command)
+                self._exec_works = True
+                return output
+            except (asyncssh.ChannelOpenError, asyncssh.ConnectionLost):
+                self._way = Way.SHELL
+            except TimeoutError:  # some take exec for a shell, and wait
+                if self._exec_works:
+                    raise
+                self._way = Way.SHELL
         if self._shell is None:
             self._shell = await self._open_shell()
         async with asyncio.timeout(self._timeout):
@@ -111,12 +120,20 @@ class _Shell:
             lambda: display, encoding=None, request_pty="force", term_type="dumb", term_size=(WIDTH, HEIGHT)
         )
         shell = cls(channel, display)
+        await display.changed(FIRST)
         while not shell._prompt:
-            shell._type("\n")
-            await display.changed()
             while await display.changed(QUIET):
                 pass
+            if screen.asks_who(screen.last_line(display.text)):
+                raise NotIdentified(
+                    Outcome.PROTOCOL_ERROR,
+                    "The login worked, but the device's shell asks again who we are. Nothing was typed there. "
+                    "Log in once by hand, and see what the device wants.",
+                )
             shell._prompt = screen.prompt(display.text) or ""
+            if not shell._prompt:
+                shell._type("\n")
+                await display.changed()
         return shell
 
     async def run(self, command: str) -> str:
