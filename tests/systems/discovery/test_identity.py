@@ -68,8 +68,10 @@ def test_engine_ids_have_one_spelling(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["localhost", "LOCALHOST", "localhost.localdomain", "router", "Router", "switch", "(none)", "none", "", "  ", "."]
-    + ["10.1.2.3", "2001:db8::1", "unknown", "h" * 254],
+    [
+        "localhost", "LOCALHOST", "localhost.localdomain", "router", "Router", "switch", "(none)", "none", "", "  ", ".",
+        "10.1.2.3", "2001:db8::1", "unknown", "h" * 254,
+    ],
 )  # fmt: skip
 def test_a_default_host_name_is_no_evidence(text: str) -> None:
     assert not cleaned(Evidence(hostname=text)).hostname

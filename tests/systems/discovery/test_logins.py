@@ -76,7 +76,7 @@ def test_an_attempt_without_an_end_is_forgiven_once_for_the_one_that_worked() ->
     record = attempted(succeeded(LoginRecord(), "second", 0), "second", 100)
     assert choose(record, RULE, 101, WINDOW) == Use("second")
     again = attempted(record, "second", 101)
-    assert choose(again, RULE, 102, WINDOW) == Wait(1001)
+    assert choose(again, RULE, 102, WINDOW) == Wait(1000)
 
 
 def test_a_device_that_broke_off_may_be_tried_once_more() -> None:
@@ -90,10 +90,28 @@ def test_what_was_never_sent_leaves_no_trace() -> None:
     assert dropped(attempted(before, "second", 100), unsent=True) == before
 
 
+def test_a_device_that_breaks_off_twice_refuses_in_this_way() -> None:
+    record = dropped(attempted(dropped(attempted(LoginRecord(), "first", 100)), "first", 101))
+    assert choose(record, RULE, 1001, WINDOW) == Use("second")
+
+
+def test_a_device_that_breaks_off_keeps_the_credential_that_worked() -> None:
+    worked = succeeded(LoginRecord(), "second", 0)
+    record = dropped(attempted(dropped(attempted(worked, "second", 100)), "second", 101))
+    assert choose(record, RULE, 1001, WINDOW) == Use("second")
+
+
 def test_what_was_never_sent_does_not_forgive_the_attempt_before() -> None:
     lost = attempted(succeeded(LoginRecord(), "second", 0), "second", 100)
     record = dropped(attempted(lost, "second", 101), unsent=True)
-    assert choose(attempted(record, "second", 102), RULE, 103, WINDOW) == Wait(1002)
+    assert choose(attempted(record, "second", 102), RULE, 103, WINDOW) == Wait(1000)
+
+
+def test_a_success_does_not_make_a_device_forget_what_it_counted() -> None:
+    lost = attempted(succeeded(LoginRecord(), "first", 0), "first", 100)
+    record = succeeded(attempted(lost, "first", 101), "first", 101)
+    other = failed(attempted(LoginRecord(), "first", 102), "first", 102)
+    assert choose(LoginRecord(), RULE, 103, WINDOW, others=[record, other]) == Wait(1000)
 
 
 def test_the_same_work_done_again_leaves_the_same_record() -> None:
@@ -129,6 +147,12 @@ def test_a_clock_that_went_back_locks_for_one_window() -> None:
 def test_a_clock_that_went_back_and_returned_unlocks_nothing_early() -> None:
     record = noticed(failed(LoginRecord(), "first", 100_000), 50_000)
     assert choose(noticed(record, 100_010), RULE, 100_010, WINDOW) == Wait(100_900)
+
+
+def test_a_clock_that_goes_back_again_after_a_new_refusal_unlocks_nothing_early() -> None:
+    record = noticed(failed(LoginRecord(), "first", 100_000), 50_000)
+    record = failed(attempted(record, "second", 51_000), "second", 51_000)
+    assert choose(noticed(record, 50_950), RULE, 50_950, WINDOW) == Wait(51_850)
 
 
 def test_a_clock_that_goes_on_is_nothing_to_note() -> None:

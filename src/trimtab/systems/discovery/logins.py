@@ -5,10 +5,10 @@ sent; then exactly one of `succeeded`, `failed` and `dropped` tells what came of
 
 Guarantees, for devices that lock after three failures or more within the window:
 - After a refusal nothing is tried by that protocol within the window: neither the same credential nor another.
-- A device has at most two tries that it may have counted against us within the window, over all its protocols and
+- A device gets at most two tries within the window that it may have counted against us, over all its protocols and
   addresses (`others`), whatever crashes.
-- An attempt that nobody told the end of is taken for a failure. Two are forgiven once: one with the credential that
-  worked last, and one where the device broke off before it judged. A second one in a row is a failure.
+- An attempt that nobody told the end of is taken for a refusal. It is forgiven for the credential that worked last, and
+  where the device broke off before it judged: then it is a try that the device may have counted, no more.
 - A clock that goes back unlocks nothing early, and locks for one window more at most, if `noticed` is stored.
 
 Assumptions: a note is stored before the act; one device is asked by one at a time. Caveat: a clock that is set forward
@@ -23,10 +23,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 STRIKES = 2
-"""What a device may have counted against us within a window. Three is where the strictest usual devices lock."""
+"""Tries that a device may count against us within a window. Three is where the strictest usual devices lock."""
 
 MAX_FAILED = 16
-"""Credentials whose failures are remembered; a rule names nine at most."""
+"""Credentials whose refusals are remembered; a rule names nine at most."""
 
 
 class LoginRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -40,8 +40,8 @@ class LoginRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=Tr
     """When that was sent."""
     failed: dict[str, float] = {}
     """When each was last refused."""
-    strikes: int = 0
-    """What the device may have counted since the last success, within one window."""
+    strikes: tuple[float, ...] = ()
+    """Earlier tries that the device may have counted. The last few: no more can be within a window."""
     undecided: bool = False
     """The device broke off before it judged the pending one."""
     back: float = 0
@@ -65,7 +65,7 @@ class State(enum.Enum):
 
     FREE = "free"
     DOUBTFUL = "doubtful"
-    """An attempt has no known end, and is forgiven once."""
+    """An attempt has no known end, and is forgiven."""
     LOCKED = "locked"
     """A refusal, or what is taken for one, is younger than the window."""
 
@@ -80,21 +80,19 @@ def choose(
     if not secrets:
         raise ValueError("a rule names one credential at least")
     own = _settled(record)
-    if state(own, now, window) is State.LOCKED:
-        return Wait(max(_ends(own, moment, now, window) for moment in own.failed.values()))
-    spent, until = _spent(own, now, window) if own.pending else (0, now)
-    for other in others:
-        strikes, ends = _spent(_settled(other), now, window)
-        spent, until = spent + strikes, max(until, ends)
-    if spent >= STRIKES:
-        return Wait(until)
+    locked = [end for moment in own.failed.values() if now < (end := _end(own, moment, now, window))]
+    if locked:
+        return Wait(max(locked))
+    counted = sorted(end for each in (own, *map(_settled, others)) for end in _counted(each, now, window))
+    if len(counted) >= STRIKES:
+        return Wait(counted[-STRIKES])
     return Use(_best(own, secrets))
 
 
 def state(record: LoginRecord, now: float, window: float) -> State:
     """Where the device stands, for this protocol alone."""
     own = _settled(record)
-    if any(now < _ends(own, moment, now, window) for moment in own.failed.values()):
+    if any(now < _end(own, moment, now, window) for moment in own.failed.values()):
         return State.LOCKED
     return State.DOUBTFUL if own.pending else State.FREE
 
@@ -102,23 +100,15 @@ def state(record: LoginRecord, now: float, window: float) -> State:
 def attempted(record: LoginRecord, secret: str, now: float) -> LoginRecord:
     """The note before the credential is sent."""
     own = _settled(record)
-    strikes = 2 if own.pending else 1  # a settled one was followed by a window
-    if own.pending not in ("", secret):
-        own = failed(own, own.pending, own.attempted)
-    return _with(own, pending=secret, attempted=now, strikes=strikes, undecided=False)
+    again = own.undecided and own.pending == secret
+    strikes = _struck(own, own.attempted) if own.pending else own.strikes
+    return _with(own, pending=secret, attempted=now, strikes=strikes, undecided=again, back=0.0)
 
 
 def succeeded(record: LoginRecord, secret: str, now: float) -> LoginRecord:
     """The device accepted it. Refusals of others are kept: they say which one to try last."""
-    return _with(
-        record,
-        worked=secret,
-        pending="",
-        attempted=0.0,
-        failed={name: at for name, at in record.failed.items() if name != secret},
-        strikes=0,
-        undecided=False,
-    )
+    refusals = {name: at for name, at in record.failed.items() if name != secret}
+    return _with(record, worked=secret, pending="", attempted=0.0, failed=refusals, undecided=False)
 
 
 def failed(record: LoginRecord, secret: str, now: float) -> LoginRecord:
@@ -126,53 +116,57 @@ def failed(record: LoginRecord, secret: str, now: float) -> LoginRecord:
     refusals = {**record.failed, secret: now}
     if len(refusals) > MAX_FAILED:
         newest = sorted(refusals, key=lambda name: (refusals[name], name))[-MAX_FAILED:]
-        refusals = {name: refusals[name] for name in sorted(newest)}
+        refusals = {name: refusals[name] for name in newest}
     return _with(
         record,
         worked="" if record.worked == secret else record.worked,
         pending="",
         attempted=0.0,
         failed=refusals,
-        strikes=max(record.strikes, 1),
+        strikes=_struck(record, now),
         undecided=False,
+        back=0.0,  # what was waited for before this refusal does not count for it
     )
 
 
 def dropped(record: LoginRecord, *, unsent: bool = False) -> LoginRecord:
-    """The device broke off before it judged the credential. `unsent` when it surely never got it."""
+    """The device broke off before it judged the credential. `unsent` when it surely never got it. Some devices refuse in
+    this way: the second time in a row it is a refusal, unless that credential has worked."""
     if not record.pending:
         return record
-    if not unsent:
-        return _with(record, undecided=True)
-    if record.strikes > 1:  # the try before this one has no known end either
-        return _with(record, strikes=record.strikes - 1, undecided=True)
-    return _with(record, pending="", attempted=0.0, strikes=0, undecided=False)
+    if unsent:
+        return _with(record, pending="", attempted=0.0, undecided=False)
+    if record.undecided and record.pending != record.worked:
+        return failed(record, record.pending, record.attempted)
+    return _with(record, undecided=True)
 
 
 def noticed(record: LoginRecord, now: float) -> LoginRecord:
     """The record with a clock that went back noted; the same one when there is nothing to note. Store it, and a device
     waits for one window by the clock as it is now, not until the clock is where it was."""
-    ahead = record.attempted > now or any(moment > now for moment in record.failed.values())
+    ahead = any(moment > now for moment in (record.attempted, *record.strikes, *record.failed.values()))
     back = _since(record, now) if ahead else 0.0
     return record if back == record.back else _with(record, back=back)
 
 
 def _settled(record: LoginRecord) -> LoginRecord:
-    """With an attempt that must be taken for a failure made one."""
-    if not record.pending:
+    """With an attempt that must be taken for a refusal made one."""
+    if not record.pending or record.undecided or record.pending == record.worked:
         return record
-    forgiven = record.strikes < STRIKES and (record.pending == record.worked or record.undecided)
-    return record if forgiven else failed(record, record.pending, record.attempted)
+    return failed(record, record.pending, record.attempted)
 
 
-def _spent(record: LoginRecord, now: float, window: float) -> tuple[int, float]:
-    """What the device may have counted within the window, and when that ends."""
-    moments = [*record.failed.values(), *((record.attempted,) if record.pending else ())]
-    until = max((_ends(record, moment, now, window) for moment in moments), default=now)
-    return (max(record.strikes, 1), until) if now < until else (0, now)
+def _counted(record: LoginRecord, now: float, window: float) -> list[float]:
+    """For each try within the window that the device may have counted, when it is no longer within."""
+    moments = _struck(record, record.attempted) if record.pending else record.strikes
+    return [end for moment in moments if now < (end := _end(record, moment, now, window))]
 
 
-def _ends(record: LoginRecord, moment: float, now: float, window: float) -> float:
+def _struck(record: LoginRecord, moment: float) -> tuple[float, ...]:
+    return (*record.strikes, moment)[-STRIKES:]
+
+
+def _end(record: LoginRecord, moment: float, now: float, window: float) -> float:
     return (moment if moment <= now else _since(record, now)) + window
 
 
