@@ -39,6 +39,8 @@ def entry(**fields: Any) -> GnmiPath:
         ({"regex": r"Release (\S+)"}, "v1.2.3", "v1.2.3"),
         ({"regex": r"Version (\S+)|Release (\S+)"}, "Release 7", "7"),
         ({"regex": r"v(x)?"}, "v1", ""),
+        ({"regex": r"Release (\S+)|\z"}, "v1.2.3", ""),
+        ({"regex": r"Release (\S+)|\z"}, "a Release 7", "7"),
         ({"transform": "value.upperAscii()"}, "abc", "ABC"),
         ({"regex": r"v(\S+)", "transform": "value.split('.')[0]"}, "v1.2.3", "1"),
         ({"transform": "value.startsWith('v') ? value.substring(1) : value"}, "v9", "9"),
@@ -96,6 +98,12 @@ def test_entries_of_one_key_are_alternatives_and_the_first_value_wins() -> None:
     assert NOBODY.values([(first, "S0"), (third, "S1")]) == {"serialNumber": "S0"}
 
 
+def test_an_entry_whose_regex_matches_goes_before_one_whose_text_stays() -> None:
+    model, name = entry(regex=r"Model: (\S+)"), entry(regex=r"cisco (\S+)")
+    assert NOBODY.values([(model, "cisco 7206"), (name, "cisco 7206")]) == {"version": "7206"}
+    assert NOBODY.values([(model, "7206"), (name, "7206")]) == {"version": "7206"}
+
+
 def _profile(**blocks: Any) -> DiscoveryVendorProfile:
     return DiscoveryVendorProfile(metadata=ObjectMeta(name="it"), spec=DiscoveryVendorProfileSpec(**blocks))
 
@@ -109,6 +117,7 @@ def _profile(**blocks: Any) -> DiscoveryVendorProfile:
         ({"gnmi": GnmiVendor(paths=(entry(transform="value +"),))}, "spec.gnmi.paths[0].transform", "CEL"),
         ({"gnmi": GnmiVendor(paths=(entry(transform="size(value)"),))}, "spec.gnmi.paths[0].transform", "string"),
         ({"gnmi": GnmiVendor(paths=(entry(transform="other"),))}, "spec.gnmi.paths[0].transform", "undeclared"),
+        ({"gnmi": GnmiVendor(paths=(GnmiPath(key="version", path="a[b]/c"),))}, "spec.gnmi.paths[0].path", "gNMI path"),
         ({"netconf": NetconfVendor(capability_match="[")}, "spec.netconf.capabilityMatch", "RE2 refuses it"),
         ({"netconf": NetconfVendor(filter="<a>")}, "spec.netconf.filter", "not well-formed"),
         ({"netconf": NetconfVendor(filter="<!DOCTYPE a><a/>")}, "spec.netconf.filter", "no declarations"),
@@ -121,6 +130,7 @@ def _profile(**blocks: Any) -> DiscoveryVendorProfile:
             "spec.ssh.commands[0].regex",
             "RE2 refuses it",
         ),
+        ({"snmp": SnmpVendor(object_id="1.3" + ".1" * 127)}, "spec.snmp.objectId", "128 parts at most"),
         ({"snmp": SnmpVendor(object_id="1.40.1")}, "spec.snmp.objectId", "39 at most"),
         (
             {"snmp": SnmpVendor(oids=(SnmpOid(key="version", oid="1.3.4294967296"),))},

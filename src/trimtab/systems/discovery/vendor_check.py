@@ -15,6 +15,7 @@ from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.systems.discovery.kinds import (
     DiscoveryVendorProfile,
     DiscoveryVendorProfileSpec,
+    GnmiVendor,
     NetconfVendor,
     SnmpVendor,
     SshVendor,
@@ -23,6 +24,7 @@ from trimtab.systems.discovery.vendor_extends import BLOCKS, ENTRIES
 from trimtab.systems.discovery.vendor_values import BadExpression, expression, pattern
 
 LARGEST_ARC = (1 << 32) - 1
+MOST_ARCS = 128
 
 _PATTERNS = {
     "netconf": {"capability_match": "capabilityMatch"},
@@ -49,6 +51,9 @@ def _problems(name: str, spec: DiscoveryVendorProfileSpec) -> Iterator[FieldErro
             path = f"spec.{block}.{ENTRIES[block]}[{place}]"
             yield from _regex(f"{path}.regex", entry.regex)
             yield from _transform(f"{path}.transform", entry.transform)
+    if isinstance(spec.gnmi, GnmiVendor):
+        for place, gnmi_path in enumerate(spec.gnmi.paths):
+            yield from _gnmi_path(f"spec.gnmi.paths[{place}].path", gnmi_path.path)
     if isinstance(spec.netconf, NetconfVendor):
         yield from _filter(spec.netconf)
     if isinstance(spec.ssh, SshVendor):
@@ -77,11 +82,22 @@ def _transform(path: str, transform: Any) -> Iterator[FieldError]:
         yield _invalid(path, transform, f"it must be CEL over `value` that gives a string: {error}")
 
 
+def _gnmi_path(path: str, written: str) -> Iterator[FieldError]:
+    from trimtab.systems.discovery.identify.gnmi_paths import parse  # with the messages of gNMI
+
+    try:
+        parse(written)
+    except ValueError as error:
+        yield _invalid(path, written, str(error))
+
+
 def _oid(path: str, oid: Any) -> Iterator[FieldError]:
     if oid is UNSET:
         return
     arcs = [int(arc) for arc in oid.split(".")]
-    if max(arcs) > LARGEST_ARC:
+    if len(arcs) > MOST_ARCS:
+        yield _invalid(path, oid, f"an object identifier has {MOST_ARCS} parts at most")
+    elif max(arcs) > LARGEST_ARC:
         yield _invalid(path, oid, f"a part of an object identifier is {LARGEST_ARC} at most")
     elif arcs[0] < 2 and arcs[1] > 39:
         yield _invalid(path, oid, "under 0 and 1 the second part of an object identifier is 39 at most")

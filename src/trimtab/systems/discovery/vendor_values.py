@@ -36,18 +36,19 @@ class NotRead(Exception):  # noqa: N818 - it reads as what happened
     """The expression failed on this text. The message does not contain the text."""
 
 
-def read(entry: Entry, text: str) -> str:
-    """The value that the entry finds in what the device said. NotRead when its expression fails on it.
+def read(entry: Entry, text: str) -> tuple[str, bool]:
+    """The value that the entry finds in what the device said, and whether its regex found something there.
 
-    Without a match of the regex the text stays. A match gives its first group that took part, or all of the match when
-    there are no groups.
+    Without a match of the regex the text stays. A match gives its first group that took part, all of the match when there
+    are no groups, and nothing when none took part: a regex that ends in `|\\z` gives nothing rather than the text. NotRead
+    when the transform fails.
     """
-    text = plain(text)
+    text, found = plain(text), True
     if isinstance(entry.regex, str):
-        text = _cut(entry.regex, text)
+        text, found = _cut(entry.regex, text)
     if isinstance(entry.transform, str):
         text = _transformed(entry.transform, text)
-    return printable(text)
+    return printable(text), found
 
 
 def printable(text: str) -> str:
@@ -86,14 +87,14 @@ def expression(source: str) -> cel.Program:
         raise BadExpression(str(error)) from None
 
 
-def _cut(regex: str, text: str) -> str:
+def _cut(regex: str, text: str) -> tuple[str, bool]:
     match = pattern(regex).search(text)
     if match is None:
-        return text
+        return text, False
     groups = match.groups()
     if not groups:
-        return str(match.group())
-    return next((group for group in groups if group is not None), "")
+        return str(match.group()), True
+    return next((group for group in groups if group is not None), ""), True
 
 
 def _transformed(transform: str, text: str) -> str:

@@ -151,6 +151,22 @@ class Vendors:
         The regex cuts (its first group, or all of the match; without a match the text stays), then CEL transforms. Where
         that fails the value is empty, and the log says so once for each profile and entry.
         """
+        return self._read(entry, text)[0]
+
+    def values(self, texts: Iterable[tuple[Entry, str]]) -> dict[Key, str]:
+        """The values by key. Entries of one key are alternatives: the first whose regex matches and that gives a value
+        wins; where none matches, the first text as it is."""
+        found: dict[Key, str] = {}
+        kept: dict[Key, str] = {}
+        for entry, text in texts:
+            if not text or entry.key in found:
+                continue
+            value, matched = self._read(entry, text)
+            if value:
+                (found if matched else kept).setdefault(entry.key, value)
+        return {**kept, **found}
+
+    def _read(self, entry: Entry, text: str) -> tuple[str, bool]:
         try:
             return read(entry, text)
         except NotRead as error:
@@ -158,15 +174,7 @@ class Vendors:
             if (name, entry) not in self._told:
                 self._told.add((name, entry))
                 log.warning("transform of a vendor profile failed", profile=name, key=entry.key, reason=str(error))
-            return ""
-
-    def values(self, texts: Iterable[tuple[Entry, str]]) -> dict[Key, str]:
-        """The values by key. Entries of one key are alternatives: the first that gives a value wins."""
-        values: dict[Key, str] = {}
-        for entry, text in texts:
-            if text and not values.get(entry.key) and (value := self.read(entry, text)):
-                values[entry.key] = value
-        return values
+            return "", False
 
     def _choose_snmp(self, object_id: str, description: str) -> Choice[SnmpVendor]:
         dotted = object_id + "."

@@ -2,9 +2,9 @@
 
 Packets are few. The sweep's probe is the first question already: for v1 and v2c a Get of the system group, for v3 the
 discovery of the engine ID. A device whose vendor profile wants no more needs no second packet. Else one Get has all
-objects of the profile, and with them what any device may have where the profile names nothing for it: serial number of
-the first entity when that is a chassis, base MAC address of the bridge. A device that no profile knows is asked for these
-alone. v1 is not: one unknown object fails its whole Get.
+objects of the profile, and with them what any device may have, for keys that the profile gives nothing for: the serial
+number of the first entity when that is a chassis, the base MAC address of the bridge. A device that no profile knows is
+asked for these alone. v1 is not: one unknown object fails its whole Get.
 """
 
 from __future__ import annotations
@@ -178,16 +178,11 @@ def _first(version: Version) -> tuple[str, ...]:
 
 
 def _wanted(choice: Choice[SnmpVendor], *, standard: bool) -> list[str]:
-    """The objects to ask for, each once."""
+    """The objects to ask for, each once; the standard's too where there is something to ask at all."""
     entries = choice.spec.oids if choice.spec is not None else ()
     wanted = dict.fromkeys(entry.oid for entry in entries)
-    if not standard or (choice.spec is not None and wanted.keys() <= set(SYSTEM)):
-        return list(wanted)
-    keys = {entry.key for entry in entries}
-    if "serialNumber" not in keys:
-        wanted.update(dict.fromkeys((ENTITY_CLASS, ENTITY_SERIAL)))
-    if "macAddress" not in keys:
-        wanted[BRIDGE_ADDRESS] = None
+    if standard and (choice.spec is None or not wanted.keys() <= set(SYSTEM)):
+        wanted.update(dict.fromkeys((ENTITY_CLASS, ENTITY_SERIAL, BRIDGE_ADDRESS)))
     return list(wanted)
 
 
