@@ -149,13 +149,6 @@ async def test_a_device_that_refuses_every_path_says_why() -> None:
     assert "unknown element 'such'" in why.detail
 
 
-async def test_a_path_that_is_none_names_its_profile() -> None:
-    vendors = Vendors([profile("nokia", {**SRLINUX_PATHS, "version": "a[b"}, organization="Nokia")])
-    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device:
-        why = await failure(access(device, insecure=True), vendors)
-    assert "Mend vendor profile nokia: 'a[b' is not a gNMI path" in why.detail
-
-
 async def test_a_device_that_echoes_our_password_does_not_bring_it_into_the_detail() -> None:
     vendors = Vendors([profile("nokia", {"hostname": PASSWORD}, organization="Nokia")])
     async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.ONE_BAD_PATH) as device:

@@ -104,7 +104,7 @@ async def test_another_key_than_on_first_use_gets_no_credential() -> None:
         why = await failure(access(device, skip_verify=True, pins=frozenset({"SHA256:before"})))
         assert device.calls == {"Capabilities": 0, "Get": 0, "refused": 0}
     assert (why.outcome, why.pin) == (Outcome.KEY_CHANGED, fingerprint(der(tls)))
-    assert "discovery.trimtab.dev/repin" in why.detail
+    assert "discovery.trimtab.dev/repin=127.0.0.1" in why.detail
 
 
 async def test_a_renewed_certificate_with_the_same_key_is_the_same_device() -> None:

@@ -89,7 +89,7 @@ class GnmiIdentifier:
         offered = _names(capabilities.supported_encodings)
         values: dict[Key, str] = {}
         if choice.spec is not None and choice.spec.paths:
-            texts = await _get(device, choice.spec, _wanted(choice), offered)
+            texts = await _get(device, choice.spec, offered)
             values = self._vendors.values(zip(choice.spec.paths, texts, strict=True))
             if not values:
                 detail = f"The device answered none of the paths of vendor profile {choice.profile}; look at its paths."
@@ -186,15 +186,9 @@ def _channel(link: Link, access: Access) -> Any:
     return grpc.aio.insecure_channel(link.target, options=options)
 
 
-def _wanted(choice: Choice[GnmiVendor]) -> list[paths.Path]:
-    try:
-        return [paths.parse(entry.path) for entry in choice.spec.paths] if choice.spec else []
-    except ValueError as error:
-        raise NotIdentified(Outcome.PROTOCOL_ERROR, f"Mend vendor profile {choice.profile}: {error}.") from None
-
-
-async def _get(device: _Device, vendor: GnmiVendor, wanted: Sequence[paths.Path], offered: Sequence[str]) -> list[str]:
+async def _get(device: _Device, vendor: GnmiVendor, offered: Sequence[str]) -> list[str]:
     """What the device answers to each of the vendor's paths; an empty text where it has nothing."""
+    wanted = [paths.parse(entry.path) for entry in vendor.paths]  # Vendors has none that cannot be read
     request = messages.GetRequest(encoding=messages.Encoding[_encoding(vendor, device.access, offered)].value)
     if device.access.profile.target_name:
         request.prefix.target = device.access.profile.target_name

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import ssl
 from typing import TYPE_CHECKING
 
 from trimtab.client.tls import load_pair
 from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome, Tls
+from trimtab.systems.discovery.kinds.rule import REPIN_ANNOTATION
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -78,7 +80,7 @@ def judge(access: Access, certificate: bytes | None) -> str:
     if access.profile.skip_verify and access.pins and shown not in access.pins:
         detail = (
             f"The device shows another TLS key ({shown}) than on first use; no credential was sent. If that is meant,"
-            " accept it with the annotation discovery.trimtab.dev/repin on the rule."
+            f" annotate the rule with {REPIN_ANNOTATION}={access.address}."
         )
         raise NotIdentified(Outcome.KEY_CHANGED, detail, pin=shown)
     return shown
@@ -103,7 +105,9 @@ async def explain(error: ssl.SSLError, access: Access, seconds: float) -> NotIde
         )
     else:
         detail = f"The device's certificate is refused: {error.verify_message}. Replace it, or set skipVerify."
-    return NotIdentified(Outcome.TLS_FAILED, detail, pin=fingerprint(shown) if shown else "")
+    with contextlib.suppress(ValueError):
+        return NotIdentified(Outcome.TLS_FAILED, detail, pin=fingerprint(shown or b""))
+    return NotIdentified(Outcome.TLS_FAILED, detail)
 
 
 def dismissed(access: Access) -> NotIdentified:
@@ -198,7 +202,7 @@ def _public_key(certificate: bytes) -> bytes:
     certificates that devices in the field have, for their serial number or their version."""
     body, _ = _inside(certificate, 0, _SEQUENCE)
     position, _ = _inside(certificate, body, _SEQUENCE)
-    if certificate[position] == _VERSION:
+    if certificate[position : position + 1] == _VERSION:
         position = _after(certificate, position)
     for _ in ("serialNumber", "signature", "issuer", "validity", "subject"):
         position = _after(certificate, position)
@@ -206,7 +210,7 @@ def _public_key(certificate: bytes) -> bytes:
     return certificate[position:end]
 
 
-_SEQUENCE, _VERSION = 0x30, 0xA0
+_SEQUENCE, _VERSION = 0x30, b"\xa0"
 
 
 def _inside(data: bytes, position: int, tag: int) -> tuple[int, int]:
