@@ -7,8 +7,8 @@ naming the others.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Sequence
+from socket import AF_INET, AF_INET6, inet_pton
 
 import msgspec
 
@@ -54,13 +54,14 @@ def group(findings: Iterable[Finding], order: Sequence[str] = ()) -> tuple[Devic
     return tuple(sorted(found, key=lambda device: by_address(device.addresses[0])))
 
 
-def by_address(text: str) -> tuple[int, int, str]:
+def by_address(text: str) -> tuple[int, bytes, str]:
     """Sorts addresses as numbers, IPv4 first, and names after them."""
     try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return (9, 0, text)
-    return (address.version, int(address), text)
+        if ":" in text:
+            return (6, inet_pton(AF_INET6, text), text)
+        return (4, inet_pton(AF_INET, text), text)
+    except (OSError, ValueError):
+        return (9, b"", text)
 
 
 class _Group:
@@ -89,7 +90,7 @@ def _one_an_address(findings: Iterable[Finding], rank: dict[str, int]) -> list[F
     return list(chosen.values())
 
 
-def _preference(finding: Finding, rank: dict[str, int]) -> tuple[int, str, tuple[int, int, str]]:
+def _preference(finding: Finding, rank: dict[str, int]) -> tuple[int, str, tuple[int, bytes, str]]:
     return (rank.get(finding.profile, len(rank)), finding.profile, by_address(finding.address))
 
 

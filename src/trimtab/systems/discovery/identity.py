@@ -158,11 +158,17 @@ def _hostname(text: str) -> str:
     name = text.strip().rstrip(".").lower()
     if not 0 < len(name) <= 253 or not name.isprintable() or name.strip("()<>[]-_. ") in _NO_HOSTS:
         return ""
+    return "" if _is_address(name) else name
+
+
+def _is_address(text: str) -> bool:
+    if not (text[-1].isdigit() or ":" in text):  # cheaper than to ask
+        return False
     try:
-        ipaddress.ip_address(name)
+        ipaddress.ip_address(text)
     except ValueError:
-        return name
-    return ""
+        return False
+    return True
 
 
 MAX_LENGTH = 128
