@@ -78,6 +78,11 @@ class GnmiDevice:
         if self._front is not None:
             self._front.fault = fault
 
+    @property
+    def connections(self) -> int:
+        """How many a device with a front has taken."""
+        return self._front.connections if self._front is not None else 0
+
     async def __aenter__(self) -> Self:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers((_Calls({messages.CAPABILITIES: self._capabilities, messages.GET: self._get}),))

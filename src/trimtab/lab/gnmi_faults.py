@@ -45,6 +45,8 @@ class Front:
 
     def __init__(self, server: Path, fault: Fault) -> None:
         self.fault = fault
+        self.connections = 0
+        """How many were taken so far."""
         self._server = server
         self._listeners: list[asyncio.Server] = []
         self._writers: set[asyncio.StreamWriter] = set()
@@ -70,6 +72,7 @@ class Front:
             await asyncio.wait(self._tasks)
 
     def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

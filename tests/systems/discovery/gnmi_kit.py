@@ -87,17 +87,23 @@ LOGIN = Login("lab-login", {"username": Redacted("admin"), "password": Redacted(
 CREDENTIALS = ("admin", PASSWORD)
 
 
-def access(
-    device: GnmiDevice, *, login: Login = LOGIN, tls: Tls | None = None, pins: frozenset[str] = frozenset(), **more: Any
+def access(device: GnmiDevice, **more: Any) -> Access:
+    """How to ask a device of the lab."""
+    return access_at(device.addresses[0], device.port, **more)
+
+
+def access_at(
+    address: str,
+    port: int,
+    *,
+    login: Login = LOGIN,
+    tls: Tls | None = None,
+    pins: frozenset[str] = frozenset(),
+    **more: Any,
 ) -> Access:
-    """How to ask the device; `more` is of the connection profile."""
-    return Access(
-        address=device.addresses[0],
-        profile=TargetConnectionProfileSpec(port=device.port, **more),
-        login=login,
-        tls=tls or Tls(),
-        pins=pins,
-    )
+    """`more` is of the connection profile."""
+    profile = TargetConnectionProfileSpec(port=port, **more)
+    return Access(address=address, profile=profile, login=login, tls=tls or Tls(), pins=pins)
 
 
 def der(tls: ServerTls) -> bytes:

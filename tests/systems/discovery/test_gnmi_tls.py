@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.systems.discovery.gnmi_kit import CREDENTIALS, access, der, failure, identified
+from tests.systems.discovery.gnmi_kit import CREDENTIALS, access, access_at, der, failure, identified
 from trimtab.lab.gnmi import GnmiDevice, ServerTls
 from trimtab.lab.gnmi_certificates import Authority, old_rsa_key, self_signed
 from trimtab.lab.gnmi_devices import srlinux
+from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Outcome, Tls
 from trimtab.systems.discovery.identify.tls import fingerprint
+from trimtab.testing.ports import free_ports
+from trimtab.testing.processes import Process
 
 CA = Authority()
 OTHER_CA = Authority("another")
@@ -107,6 +112,12 @@ async def test_another_key_than_on_first_use_gets_no_credential() -> None:
     assert "discovery.trimtab.dev/repin=127.0.0.1" in why.detail
 
 
+async def test_the_key_is_judged_on_the_connection_that_is_used() -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, tls=self_signed(), fault=Fault.NONE) as device:
+        await identified(access(device, skip_verify=True))
+        assert device.connections == 1
+
+
 async def test_a_renewed_certificate_with_the_same_key_is_the_same_device() -> None:
     key = old_rsa_key()
     async with served(self_signed(key=key)) as before:
@@ -132,3 +143,39 @@ async def test_a_device_that_wants_another_certificate_of_us_says_so(shown: Serv
         why = await failure(access(device, tls=given))
     assert why.outcome is Outcome.TLS_FAILED
     assert "tls.crt" in why.detail
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+@pytest.mark.parametrize(
+    ("shown", "says"),
+    [
+        (None, "it may want a client certificate: tls.crt and tls.key of tlsSecret"),
+        (OTHER_CA.sign("trimtab"), "does not accept our client certificate; look at tls.crt of tlsSecret"),
+        (CA.sign("trimtab", expired=True), "does not accept our client certificate; look at tls.crt of tlsSecret"),
+    ],
+    ids=["none", "of another CA", "expired"],
+)
+async def test_what_openssl_says_of_our_certificate_is_told(
+    version: str, shown: ServerTls | None, says: str, tmp_path: Path
+) -> None:
+    wants = CA.sign(addresses=["127.0.0.1"])
+    pem, port = tmp_path / "device.pem", free_ports(1)[0]
+    pem.write_bytes(wants.certificate + wants.key + CA.pem)
+    command = ["openssl", "s_server", version, "-accept", f"127.0.0.1:{port}", "-cert", str(pem), "-CAfile", str(pem)]
+    server = Process([*command, "-Verify", "1", "-verify_return_error", "-alpn", "h2", "-www"], log=tmp_path / "log")
+    try:
+        server.wait_until(lambda: "ACCEPT" in server.log.read_text(), within=20)
+        given = Tls(CA.pem, shown.certificate, Redacted(shown.key)) if shown else Tls(CA.pem)
+        why = await failure(access_at("127.0.0.1", port, tls=given))
+    finally:
+        server.stop()
+    assert why.outcome is Outcome.TLS_FAILED
+    assert says in why.detail
+
+
+async def test_a_key_too_weak_to_verify_says_so() -> None:
+    weak = self_signed(addresses=["127.0.0.1"], key=old_rsa_key())
+    async with served(weak) as device:
+        why = await failure(access(device, tls=Tls(weak.certificate)))
+    assert why.outcome is Outcome.TLS_FAILED
+    assert "too weak" in why.detail
