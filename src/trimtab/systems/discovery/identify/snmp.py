@@ -22,19 +22,19 @@ from trimtab.systems.discovery.identify.snmp_agents import (
     CommunityAgent,
     UserAgent,
     Values,
-    answers,
     checked,
     discover,
     engine_of,
     malformed,
     present,
-    tells,
+    seconds,
 )
 from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
 from trimtab.systems.discovery.identify.snmp_messages import (
     BadMessage,
     engine_discovery,
     get_request,
+    read_engine,
     read_response,
 )
 from trimtab.systems.discovery.identify.snmp_text import mac, text
@@ -75,12 +75,26 @@ class SnmpIdentifier:
         """What the sweep sends to each address, and which datagrams answer it. NotIdentified for a bad Secret."""
         version = snmp_login.version_of(login, profile)
         if version == "v3":
-            return engine_discovery(self._number), tells(self._number)
+            return engine_discovery(self._number), self._tells
         try:
             community = snmp_login.community(login)
         except BadLogin as error:
             raise NotIdentified(Outcome.NOT_SENT, f"{error}; nothing was sent") from None
-        return get_request(version, community, self._number, _first(version)), answers(self._number)
+        return get_request(version, community, self._number, _first(version)), self._answers
+
+    def _answers(self, data: bytes) -> bool:
+        """Whether a datagram is for the probe. What nobody can read is: the device is there, and sends garbage."""
+        try:
+            return read_response(data).request_id == self._number
+        except BadMessage:
+            return True
+
+    def _tells(self, data: bytes) -> bool:
+        try:
+            engine = read_engine(data)
+        except BadMessage:
+            return True
+        return engine is None or engine.message_id == self._number
 
     def check(self, login: Login, profile: TargetConnectionProfileSpec) -> str:
         """What is wrong with the Secret for this profile; nothing when it is sound."""
@@ -96,7 +110,7 @@ class SnmpIdentifier:
     async def identify(self, access: Access) -> Identified:
         """What the device is. NotIdentified."""
         version = snmp_login.version_of(access.login, access.profile)
-        limit = access.profile.timeout.seconds * PATIENCE
+        limit = seconds(access.profile.timeout) * PATIENCE
         try:
             agent, engine_id = await self._agent(access, version)
             try:

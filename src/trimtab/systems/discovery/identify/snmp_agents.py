@@ -8,7 +8,7 @@ v1 and v2c are spoken here, for the error-status of an answer decides what to do
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from gufo.snmp import SnmpAuthError, SnmpError, SnmpVersion, User
 from gufo.snmp.aio import SnmpSession
 
+from trimtab.model.duration import Duration
 from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.snmp_exchange import Exchange
 from trimtab.systems.discovery.identify.snmp_messages import (
@@ -77,8 +78,8 @@ class CommunityAgent:
             if self._exchange is None:
                 self._exchange = Exchange(self._access.address, self._access.profile.used_port)
             each, attempts = patience(self._access)
-            answer = await self._exchange.ask(question, answers(request_id), each=each, attempts=attempts)
-            return checked(self._access, read_response(answer))
+            answer = await self._exchange.ask(question, _response_to(request_id), each=each, attempts=attempts)
+            return checked(self._access, answer)
         except TimeoutError:
             raise silent(self._access) from None
         except OSError as error:
@@ -126,8 +127,7 @@ class UserAgent:
         try:
             for attempt in range(self._attempts):
                 try:
-                    async with asyncio.timeout(self._each):
-                        return await ask()
+                    return await ask()  # the session has its own limit for an answer
                 except TimeoutError:
                     if attempt + 1 == self._attempts:
                         raise
@@ -154,8 +154,7 @@ class UserAgent:
         if self._user.priv_key is None:
             return ""
         try:
-            async with asyncio.timeout(self._each):
-                await self._open().refresh()
+            await self._open().refresh()
         except (OSError, SnmpError):
             return ""
         return (
@@ -179,8 +178,9 @@ async def discover(access: Access, message_id: int) -> EngineId:
         raise not_sent(access, error) from None
     each, attempts = patience(access)
     try:
-        question = engine_discovery(message_id)
-        return engine_of(access, await exchange.ask(question, tells(message_id), each=each, attempts=attempts))
+        return await exchange.ask(
+            engine_discovery(message_id), lambda answer: engine_of(access, answer), each=each, attempts=attempts
+        )
     except TimeoutError:
         raise silent(access) from None
     except OSError as error:
@@ -200,29 +200,12 @@ def engine_of(access: Access, answer: bytes) -> EngineId:
     return engine
 
 
-def tells(message_id: int) -> Callable[[bytes], bool]:
-    """Whether a datagram answers this discovery of an engine, or is garbage."""
+def _response_to(request_id: int) -> Callable[[bytes], Response | None]:
+    def read(data: bytes) -> Response | None:
+        response = read_response(data)
+        return response if response.request_id == request_id else None
 
-    def accepts(data: bytes) -> bool:
-        try:
-            engine = read_engine(data)
-        except BadMessage:
-            return True
-        return engine is None or engine.message_id == message_id
-
-    return accepts
-
-
-def answers(request_id: int) -> Callable[[bytes], bool]:
-    """Whether a datagram is for this question. What nobody can read is: the device is there, and sends garbage."""
-
-    def accepts(data: bytes) -> bool:
-        try:
-            return read_response(data).request_id == request_id
-        except BadMessage:
-            return True
-
-    return accepts
+    return read
 
 
 def present(response: Response) -> dict[str, Value | float]:
@@ -240,7 +223,13 @@ def checked(access: Access, response: Response) -> Response:
 def patience(access: Access) -> tuple[float, int]:
     """How long to wait for an answer, and how often to ask for it: together the profile's timeout."""
     attempts = 1 + access.profile.probe_retries
-    return max(access.profile.timeout.seconds, 0.001) / attempts, attempts
+    return max(seconds(access.profile.timeout), 0.001) / attempts, attempts
+
+
+@functools.lru_cache(maxsize=256)
+def seconds(duration: Duration) -> float:
+    """A duration is read from its text; a sweep asks for the same one for each of thousands of devices."""
+    return duration.seconds
 
 
 def silent(access: Access, evidence: Evidence = Evidence()) -> NotIdentified:  # noqa: B008

@@ -1,7 +1,7 @@
 """One question and its answer over UDP, with retransmission.
 
 The socket is connected: only the device's own port is heard, and a port that is closed says so at once. A datagram that
-`accepts` does not want (a late answer to another question) is passed over; the time does not start again for it.
+`read` makes nothing of (a late answer to another question) is passed over; the time does not start again for it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import TypeVar
 
 from trimtab.systems.discovery.identify.snmp_messages import LARGEST
 
 MOST_PASSED_OVER = 64
+
+T = TypeVar("T")
 
 
 class Exchange:
@@ -30,16 +33,17 @@ class Exchange:
             self._socket.close()
             raise
 
-    async def ask(self, question: bytes, accepts: Callable[[bytes], bool], *, each: float, attempts: int) -> bytes:
-        """The first answer that `accepts` wants. TimeoutError after all attempts; OSError when there is nobody."""
+    async def ask(self, question: bytes, read: Callable[[bytes], T | None], *, each: float, attempts: int) -> T:
+        """What `read` makes of the first answer. TimeoutError after all attempts; OSError when there is nobody; and what
+        `read` raises."""
         loop = asyncio.get_running_loop()
         for attempt in range(attempts):
             self._socket.send(question)
             try:
                 async with asyncio.timeout(each):
                     for _ in range(MOST_PASSED_OVER):
-                        answer = await loop.sock_recv(self._socket, LARGEST)
-                        if accepts(answer):
+                        answer = read(await loop.sock_recv(self._socket, LARGEST))
+                        if answer is not None:
                             return answer
             except TimeoutError:
                 if attempt + 1 == attempts:
