@@ -22,6 +22,8 @@ LONGEST_TEXT = 65536
 """Characters that a regex looks at."""
 LONGEST_VARIABLE = 4096
 """Characters of CEL's `value`."""
+REMEMBERED_TEXT = 512
+"""Characters of a text that is worth to be remembered."""
 COST = 100_000
 """What one evaluation may cost, as Kubernetes counts."""
 MEMORY = 1 << 20
@@ -45,7 +47,7 @@ def read(entry: Entry, text: str) -> tuple[str, bool]:
     """
     text, found = plain(text), True
     if isinstance(entry.regex, str):
-        text, found = _cut(entry.regex, text)
+        text, found = (_cut_again if len(text) <= REMEMBERED_TEXT else _cut)(entry.regex, text)
     if isinstance(entry.transform, str):
         text = _transformed(entry.transform, text)
     return printable(text), found
@@ -95,6 +97,10 @@ def _cut(regex: str, text: str) -> tuple[str, bool]:
     if not groups:
         return str(match.group()), True
     return next((group for group in groups if group is not None), ""), True
+
+
+_cut_again = functools.lru_cache(maxsize=4096)(_cut)
+"""Devices of one kind describe themselves alike: what was cut from such a text is remembered."""
 
 
 def _transformed(transform: str, text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import secrets
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -102,10 +101,11 @@ class Users:
             return made
 
     def _digest(self, login: Login) -> bytes:
-        mixed = hmac.new(self._salt, digestmod=hashlib.sha256)
+        mixed = hashlib.blake2b(key=self._salt, digest_size=32)
         for key in _V3_KEYS:
             value = login.values.get(key)
-            mixed.update(hashlib.sha256(value.reveal_bytes() if value else b"").digest())
+            octets = value.reveal_bytes() if value else b""
+            mixed.update(len(octets).to_bytes(4, "big") + octets)  # so that two values are never read as others
         return mixed.digest()
 
 
