@@ -8,16 +8,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.e2e.kubectl import newest, programs
 from trimtab.testing.embedded import TrimtabServer
+from trimtab.testing.peer import ApiServer
 from trimtab.testing.processes import Process
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "discovery"
+PROGRAM = str(Path(sys.executable).with_name("trimtab"))
+NAMES = {"leaf1", "spine2", "access3", "edge4", "spine5", "core6", "tor7"}
 PROTOCOLS = {"gnmi", "netconf", "ssh", "snmp"}
 
 Shell = Callable[..., subprocess.CompletedProcess[str]]
@@ -36,25 +39,61 @@ def fleet(folder: Path, *words: str) -> Process:
     return process
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabServer]:
+class Home(NamedTuple):
+    """Where the controllers run. Blobs are beside the kubeconfig."""
+
+    kubeconfig: Path
+    log: Callable[[], str]
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kubernetes", marks=pytest.mark.cluster)])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The two homes of discovery, in turn, each with the devices beside it."""
     folder = tmp_path_factory.mktemp("discovery")
+    with fleet(folder):
+        if request.param == "embedded":
+            yield from embedded(folder)
+        else:
+            yield from on_cluster(folder, request.getfixturevalue("real_cluster"))
+
+
+def embedded(folder: Path) -> Iterator[Home]:
     with TrimtabServer(folder, flags=("--systems", "discovery")) as server:
         server.wait_until(lambda: "controller works" in server.log(), within=30)
-        with fleet(folder):
-            yield server
+        yield Home(server.kubeconfig, server.log)
+
+
+def on_cluster(folder: Path, cluster: ApiServer) -> Iterator[Home]:
+    """With the rights that `install` prints, and no more. The Deployment that it prints finds no image here."""
+    kubeconfig, log = folder / "kubeconfig", folder / "log"
+    kubeconfig.write_bytes(cluster.kubeconfig.read_bytes())
+    prepare = (
+        "trimtab install --systems discovery --blobs postgresql://db.example.com/trimtab"
+        " | kubectl apply --server-side -f -; kubectl delete validatingwebhookconfigurations --all"
+        "; kubectl wait --for=condition=Established crd/targets.discovery.trimtab.dev --timeout=30s"
+    )
+    ran(kubeconfig, prepare)
+    command = [PROGRAM, "controllers", "--systems", "discovery", "--kubeconfig", str(kubeconfig)]
+    command += ["--data-dir", str(folder / "data"), "--blobs", str(folder / "blobs"), "--no-leader-election"]
+    with Process(command, log=log) as process:
+        process.wait_until(lambda: "controller works" in process.tail(), within=30)
+        yield Home(kubeconfig, lambda: log.read_text(errors="replace"))
+        ran(kubeconfig, "kubectl delete -R -f examples/discovery/ --timeout=30s")
+
+
+def ran(kubeconfig: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """A script, as the page's reader runs it, in the checkout."""
+    path = f"{programs()[newest()].parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    env = {"PATH": path, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90)
 
 
 @pytest.fixture(scope="module")
-def shell(server: TrimtabServer) -> Shell:
-    """Runs a script as the page's reader does, in the checkout."""
-    path = f"{programs()[newest()].parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
-    env = {"PATH": path, "HOME": str(server.kubeconfig.parent), "KUBECONFIG": str(server.kubeconfig)}
-
-    def run(script: str, *, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        command = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90)
-        assert code in (None, done.returncode), f"{script}\n{done.stdout}{done.stderr}\n{server.logs()}"
+def shell(home: Home) -> Shell:
+    def run(script: str, *, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = ran(home.kubeconfig, script)
+        assert done.returncode == code, f"{script}\n{done.stdout}{done.stderr}\n{home.log()[-4000:]}"
         return done
 
     return run
@@ -77,7 +116,8 @@ def test_targets_of_all_four_protocols_become_ready(discovered: str, shell: Shel
     found = targets(shell)
     assert {target["status"]["discoveryInfo"]["protocol"] for target in found} == PROTOCOLS
     assert {target["status"]["phase"] for target in found} == {"Ready"}
-    assert "leaf1" in discovered
+    assert {target["metadata"]["name"] for target in found} == NAMES
+    assert all(name in discovered for name in NAMES)
 
 
 def test_every_target_knows_its_vendor_and_is_labelled_by_the_template(discovered: str, shell: Shell) -> None:
@@ -123,5 +163,5 @@ def test_the_plan_is_shown_before_anything_is_sent(discovered: str, shell: Shell
     assert "within the period of 15s" in said
 
 
-def test_no_secret_is_logged(discovered: str, server: TrimtabServer) -> None:
-    assert "lab-only" not in server.log()
+def test_no_secret_is_logged(discovered: str, home: Home) -> None:
+    assert "lab-only" not in home.log()

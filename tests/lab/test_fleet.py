@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from trimtab.systems.discovery.identify.gnmi import GnmiIdentifier
 from trimtab.systems.discovery.identify.netconf import NetconfIdentifier
 from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
+from trimtab.systems.discovery.identity import Verdict, cleaned, compare, strongest
 from trimtab.systems.discovery.kinds import DiscoveryVendorProfile, Protocol, TargetConnectionProfileSpec
 from trimtab.systems.discovery.vendors import Vendors
 from trimtab.testing.ports import free_ports
@@ -72,7 +74,6 @@ async def test_every_device_says_by_its_protocol_what_it_is(running: Fleet) -> N
         found = await asked(member)
         assert (found.info.protocol, found.info.hostname) == (member.protocol, member.name)
         assert found.info.provider not in ("", "unknown"), member.name
-        assert found.info.serial_number
         assert found.tied == ()
 
 
@@ -80,9 +81,13 @@ async def test_all_four_protocols_are_there_with_four_devices() -> None:
     assert {member.protocol for member in members(4, NETWORK, fleet.HIGH_PORTS)} == {"gnmi", "netconf", "ssh", "snmp"}
 
 
-async def test_no_two_devices_have_the_same_serial_number(running: Fleet) -> None:
-    serials = [(await asked(member)).info.serial_number for member in running.members if not member.guarded]
-    assert len(set(serials)) == len(serials)
+async def test_no_two_devices_are_taken_for_one(running: Fleet) -> None:
+    evidence = [cleaned((await asked(member)).evidence) for member in running.members if not member.guarded]
+    assert all(strongest(each) in ("serial_number", "engine_id") for each in evidence)
+    assert {compare(one, other) for one, other in itertools.combinations(evidence, 2)} <= {
+        Verdict.DIFFERENT,
+        Verdict.UNKNOWN,
+    }
 
 
 async def test_a_device_with_two_addresses_is_the_same_at_both(running: Fleet) -> None:

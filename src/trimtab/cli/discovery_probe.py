@@ -76,7 +76,7 @@ async def _intended(server: Session, name: str) -> Intended:
     from trimtab.systems.discovery.implementations import find, supported
     from trimtab.systems.discovery.plan import limits
     from trimtab.systems.discovery.plan import plan as reckon
-    from trimtab.systems.discovery.sources import resolved
+    from trimtab.systems.discovery.sources import TooMany, resolved, system_resolver
 
     rule = await server.client.get(DiscoveryRule, name, server.namespace)
     implementation = find(rule.spec.rule_ref)
@@ -88,7 +88,10 @@ async def _intended(server: Session, name: str) -> Intended:
         shared = limits()
     except ValueError as error:
         raise Problem(str(error)) from None
-    scope = await resolved(entries, cast("Any", server.client), rule.namespace)
+    try:
+        scope = await resolved(entries, cast("Any", server.client), rule.namespace, system_resolver)
+    except TooMany as error:
+        raise Problem(f"discoveryrule/{name}: {error}") from None
     static = implementation.static(source) is not None
     connections, without = ((), False) if static else await _connections(server, rule)
     asked = _asked(connections)

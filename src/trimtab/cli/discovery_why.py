@@ -64,17 +64,17 @@ async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, ad
     from trimtab.systems.discovery.addresses import Addresses
     from trimtab.systems.discovery.implementations import DnsName, find
     from trimtab.systems.discovery.ledger import Ledger
-    from trimtab.systems.discovery.sources import Scope, resolved
+    from trimtab.systems.discovery.sources import Scope, TooMany, resolved, system_resolver
     from trimtab.systems.discovery.why import explain
 
     implementation = find(rule.spec.rule_ref)
     source = await _source(server, rule, implementation.kind) if implementation is not None else None
     scope, static = Scope(Addresses(), ()), False
     if implementation is not None and source is not None:
-        with contextlib.suppress(ValueError):  # what admission would have refused names no address
+        with contextlib.suppress(ValueError, TooMany):  # what admission would have refused names no address
             entries = implementation.entries(source)
             static = implementation.static(source) is not None
-            scope = await resolved(entries, cast("Any", server.client), rule.namespace)
+            scope = await resolved(entries, cast("Any", server.client), rule.namespace, system_resolver)
     known = (await ledger(blobs, rule) if blobs is not None else None) or Ledger()
     named = [place for place in scope.places if isinstance(place.entry.source, DnsName)]
     meant = [a for place in named if cast("DnsName", place.entry.source).name == address for a in place.addresses]

@@ -165,7 +165,7 @@ def _snmp(description: str, object_id: str) -> Callable[[Member], list[SnmpDevic
 _CHASSIS_CLASS = "1.3.6.1.2.1.47.1.1.1.1.5.1"
 _CHASSIS_SERIAL = "1.3.6.1.2.1.47.1.1.1.1.11.1"
 _JUNOS = "Juniper Networks, Inc. mx204 internet router, kernel JUNOS 23.4R1.10, Build date: 2023-12-14 04:50:22 UTC"
-_NXOS = "Cisco NX-OS(tm) nxos.10.3.4a.M, Software (nxos), Version 10.3(4a), RELEASE SOFTWARE Copyright (c) 2002-2023"
+_IOSXR = "Cisco IOS XR Software (8000), Version 24.2.1[Default]\r\nCopyright (c) 2013-2024 by Cisco Systems, Inc."
 
 _MODELS: dict[str, Model] = {
     "SR Linux": Model("leaf", "gnmi", _gnmi(gnmi_devices.srlinux), homes=2),
@@ -173,7 +173,7 @@ _MODELS: dict[str, Model] = {
     "IOS": Model("access", "ssh", _ssh(ssh_personalities.IOS, "access-sw7", "FOC2042W0AB")),
     "Junos": Model("edge", "snmp", _snmp(_JUNOS, "1.3.6.1.4.1.2636.1.1.1.2.116")),
     "EOS": Model("spine", "gnmi", _gnmi(gnmi_devices.eos)),
-    "NX-OS": Model("core", "snmp", _snmp(_NXOS, "1.3.6.1.4.1.9.12.3.1.3.1812")),
+    "IOS XR": Model("core", "snmp", _snmp(_IOSXR, "1.3.6.1.4.1.9.1.2861")),
     "EOS by SSH": Model("tor", "ssh", _ssh(ssh_personalities.EOS, "leaf-11", "JPE21160AB1")),
     "IOS of somebody else": Model(
         "guarded", "ssh", _ssh(ssh_personalities.IOS, "access-sw7", "FOC2042W0AB"), guarded=True
