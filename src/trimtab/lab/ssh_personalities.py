@@ -19,6 +19,26 @@ class Exec(enum.Enum):
     """The device hangs up after the first, as some do."""
 
 
+class Fault(enum.Enum):
+    """How the device misbehaves."""
+
+    NONE = "none"
+    SILENT = "accepts connections and says nothing"
+    GARBAGE = "sends bytes that are no SSH"
+    GARBAGE_PACKETS = "sends bytes that are no SSH after its version line"
+    SLOW = "sends its version line one byte a second"
+    CHATTER = "sends lines before its version line, without end"
+    BANNER = "sends a banner without end"
+    DROP_AT_LOGIN = "hangs up when it gets a credential"
+    HANG_AT_LOGIN = "never answers a credential"
+    DROP_AFTER_LOGIN = "hangs up once it has let somebody in"
+    HANG = "never answers a command or a get"
+    FLOOD = "prints without end"
+    DROP_IN_ANSWER = "hangs up in the middle of an answer"
+    BAD_FRAMING = "answers a get with a malformed chunk"
+    BAD_XML = "answers a get with a document type and entities"
+
+
 class Netconf(msgspec.Struct, frozen=True, kw_only=True):
     """The netconf subsystem: what the hello lists, and what every `<get>` is answered with."""
 

@@ -5,8 +5,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tests.systems.discovery.ssh_access import VENDORS, access, vendor
-from trimtab.lab.ssh import Fault, SshDevice
-from trimtab.lab.ssh_personalities import EOS, LINUX, Netconf, Personality
+from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh_personalities import EOS, LINUX, Fault, Netconf, Personality
 from trimtab.systems.discovery.findings import Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.netconf import SYSTEM, NetconfIdentifier, local_names
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, NetconfPath, NetconfVendor
@@ -112,7 +112,7 @@ async def test_a_device_without_netconf_says_so() -> None:
     ("fault", "outcome"),
     [
         (Fault.DROP_AFTER_LOGIN, Outcome.DISCONNECTED),
-        (Fault.DROP_IN_GET, Outcome.DISCONNECTED),
+        (Fault.DROP_IN_ANSWER, Outcome.DISCONNECTED),
         (Fault.HANG, Outcome.TIMED_OUT),
         (Fault.BAD_XML, Outcome.PROTOCOL_ERROR),
     ],

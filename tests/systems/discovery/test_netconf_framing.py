@@ -30,21 +30,21 @@ def decoded(decoder: Decoder, parts: list[bytes]) -> list[bytes]:
 
 
 @given(MESSAGES, CUTS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_messages_of_1_0_come_out_however_they_are_cut(messages: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(ended(message) for message in messages)
     assert decoded(EndOfMessage(), pieces(stream, cuts)) == messages
 
 
 @given(st.lists(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=4), max_size=4), CUTS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_messages_of_1_1_come_out_however_they_are_cut(messages: list[list[bytes]], cuts: list[int]) -> None:
     stream = b"".join(b"".join(b"\n#%d\n%b" % (len(c), c) for c in chunks) + b"\n##\n" for chunks in messages)
     assert decoded(Chunked(), pieces(stream, cuts)) == [b"".join(chunks) for chunks in messages]
 
 
 @given(st.binary(max_size=60), CUTS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_bytes_give_the_same_result_however_they_are_cut(stream: bytes, cuts: list[int]) -> None:
     def outcome(parts: list[bytes]) -> tuple[list[bytes], bool]:
         decoder, messages = Chunked(limit=1000), []

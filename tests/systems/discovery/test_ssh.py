@@ -5,8 +5,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tests.systems.discovery.ssh_access import VENDORS, access, vendor
-from trimtab.lab.ssh import Fault, SshDevice
-from trimtab.lab.ssh_personalities import EOS, IOS, LINUX, Exec, Personality
+from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh_personalities import EOS, IOS, LINUX, Exec, Fault, Personality
 from trimtab.systems.discovery.findings import Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, SshCommand, SshVendor
@@ -133,6 +133,7 @@ async def test_commands_that_switch_paging_off_may_come_first() -> None:
     ("fault", "outcome"),
     [
         (Fault.DROP_AFTER_LOGIN, Outcome.DISCONNECTED),
+        (Fault.DROP_IN_ANSWER, Outcome.DISCONNECTED),
         (Fault.HANG, Outcome.TIMED_OUT),
         (Fault.FLOOD, Outcome.PROTOCOL_ERROR),
     ],
@@ -142,7 +143,7 @@ async def test_a_device_that_misbehaves_after_the_login_is_told_by_its_host_key(
 ) -> None:
     async with SshDevice(replace(IOS, exec=way, page=0), fault=fault) as device:
         with pytest.raises(NotIdentified) as caught:
-            await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="1s"))
+            await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="400ms"))
     assert caught.value.outcome is outcome, caught.value.detail
     assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
     assert device.failed_logins == 0

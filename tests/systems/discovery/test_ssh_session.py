@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.systems.discovery.ssh_access import access
-from trimtab.lab.ssh import Fault, SshDevice
-from trimtab.lab.ssh_personalities import IOS
+from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh_personalities import IOS, Fault
 from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh_session import logged_in
 from trimtab.testing.ports import free_ports
@@ -188,6 +188,21 @@ async def test_a_credential_without_an_answer_counts_as_refused(fault: Fault) ->
         failure = await refusal(to(device, timeout="500ms"))
         assert failure.outcome is Outcome.AUTHENTICATION_FAILED
         assert len(device.credentials) == 1
+
+
+async def test_a_login_that_is_cancelled_leaves_no_connection() -> None:
+    async with SshDevice(fault=Fault.HANG_AT_LOGIN) as device:
+        task = asyncio.create_task(refusal(to(device)))
+        await device.tried.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await device.left.wait()
+
+
+async def test_an_address_of_ipv6_is_spoken_to() -> None:
+    async with SshDevice(address="::1") as device, logged_in(to(device)) as session:
+        assert session.pin == device.pin
 
 
 async def test_a_closed_port_is_refused() -> None:

@@ -15,7 +15,8 @@ import asyncssh
 from trimtab.systems.discovery.findings import NotIdentified, Outcome
 from trimtab.systems.discovery.identify import netconf_framing as framing
 from trimtab.systems.discovery.identify import netconf_xml as xml
-from trimtab.systems.discovery.identify.ssh_session import Session, is_lost
+from trimtab.systems.discovery.identify.ssh_failures import is_lost
+from trimtab.systems.discovery.identify.ssh_session import Session
 
 PATIENCE = 1.0
 """How long a device may take to answer close-session, in seconds."""

@@ -17,7 +17,8 @@ import asyncssh
 
 from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
 from trimtab.systems.discovery.identify import ssh_screen as screen
-from trimtab.systems.discovery.identify.ssh_session import Session, is_lost, logged_in
+from trimtab.systems.discovery.identify.ssh_failures import is_lost
+from trimtab.systems.discovery.identify.ssh_session import Session, logged_in
 
 LARGEST_OUTPUT = 1024 * 1024
 QUIET = 0.15
