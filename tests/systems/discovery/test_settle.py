@@ -454,6 +454,17 @@ def test_targets_that_turn_out_to_be_one_device_are_named(world: World) -> None:
     assert settlement.duplicates == tuple({"10.0.0.1", "10.0.0.2"} - settlement.seen)
 
 
+def test_a_target_that_shares_only_a_host_name_is_no_duplicate(world: World) -> None:
+    world.sweep(found("10.0.0.1", "leaf", serial_number="FOC1"), found("10.0.0.2", "other"))
+    world.put(world.targets["other"], identity=Evidence(hostname="leaf"))
+    assert world.sweep(found("10.0.0.1", "leaf", serial_number="FOC1")).duplicates == ()
+
+
+def test_a_target_with_an_address_of_its_own_is_no_duplicate(world: World) -> None:
+    world.sweep(found("10.0.0.1", "", serial_number="FOC1"), found("10.0.0.2", "", ssh_host_key=KEYS[0]))
+    assert world.sweep(found("10.0.0.1", "", ssh_host_key=KEYS[0], serial_number="FOC1")).duplicates == ()
+
+
 def test_more_addresses_than_a_status_holds_are_cut_and_the_own_one_stays(world: World) -> None:
     many = [found(f"10.0.{n // 250}.{n % 250 + 1}", "leaf1", serial_number="FOC1") for n in range(600)]
     world.sweep(many[599])
