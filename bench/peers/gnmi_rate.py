@@ -19,8 +19,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +28,7 @@ from trimtab.systems.discovery.findings import Access, Login
 from trimtab.systems.discovery.identify import gnmi_messages as messages
 from trimtab.systems.discovery.identify import gnmi_paths as paths
 from trimtab.systems.discovery.identify.gnmi import GnmiIdentifier
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.kinds import (
     DiscoveryVendorProfile,
     DiscoveryVendorProfileSpec,

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
 import pytest
 
 from trimtab.lab.gnmi import GnmiDevice, authority
@@ -15,6 +13,7 @@ from trimtab.lab.gnmi_certificates import self_signed
 from trimtab.lab.gnmi_devices import DEVICES, srlinux
 from trimtab.lab.gnmi_faults import Fault
 from trimtab.systems.discovery.identify import gnmi_messages as messages
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.gnmi_paths import parse, to_message
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process

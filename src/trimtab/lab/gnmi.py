@@ -22,14 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import grpc
-import grpc.aio
 import msgspec
 
 from trimtab.lab.gnmi_devices import DEVICES, Device, Json
 from trimtab.lab.gnmi_faults import Fault, Front
 from trimtab.systems.discovery.identify import gnmi_messages as messages
 from trimtab.systems.discovery.identify import gnmi_paths as paths
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 
 
 class ServerTls(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.duration import Duration
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Login, Outcome
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.tls import fingerprint
 from trimtab.systems.discovery.kinds import Evidence
 from trimtab.systems.discovery.vendors import Vendors
@@ -128,8 +129,6 @@ async def test_a_device_that_speaks_tls_is_told_from_one_that_is_gone() -> None:
 
 
 async def test_a_grpc_server_without_gnmi_is_no_device() -> None:
-    import grpc.aio
-
     server = grpc.aio.server()
     async with GnmiDevice(srlinux()) as device:
         device.port = server.add_insecure_port("127.0.0.1:0")

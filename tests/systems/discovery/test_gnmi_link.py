@@ -20,6 +20,7 @@ from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.duration import Duration
 from trimtab.systems.discovery.findings import NotIdentified, Outcome, Tls
 from trimtab.systems.discovery.identify.gnmi_link import GREETING, Link
+from trimtab.testing.processes import Process
 
 
 def descriptors() -> int:
@@ -86,6 +87,31 @@ def test_it_works_on_uvloop() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(ask())
+
+
+async def test_a_process_may_be_started_while_devices_are_asked(tmp_path: Path) -> None:
+    """gRPC's fork handlers, left on, kill one of five."""
+    async with GnmiDevice(srlinux(), login=CREDENTIALS) as device, identifier() as asking:
+
+        async def ask() -> None:
+            while True:
+                await asking.identify(access(device, insecure=True))
+
+        tasks = [asyncio.create_task(ask()) for _ in range(4)]
+        for number in range(15):
+            asked = device.calls["Get"]
+            await settled(lambda asked=asked: device.calls["Get"] > asked)
+            start(tmp_path / str(number))
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def start(log: Path) -> None:
+    """A process that says that it lives, and ends."""
+    process = Process(["sh", "-c", "echo alive"], log=log)
+    process.wait_until(lambda: "alive" in log.read_text(), within=10)
+    process.stop()
 
 
 async def test_a_device_that_talks_without_end_before_it_is_asked_is_cut(tmp_path: Path) -> None:

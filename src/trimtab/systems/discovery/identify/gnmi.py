@@ -19,8 +19,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import grpc
-import grpc.aio
 import msgspec
 from google.protobuf.message import DecodeError
 from msgspec import UNSET
@@ -30,6 +28,7 @@ from trimtab.systems.discovery.identify import gnmi_failures as failures
 from trimtab.systems.discovery.identify import gnmi_messages as messages
 from trimtab.systems.discovery.identify import gnmi_paths as paths
 from trimtab.systems.discovery.identify import tls
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.gnmi_link import Link
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, GnmiVendor, Key
 from trimtab.systems.discovery.vendors import Choice, Model, Vendors

@@ -10,10 +10,9 @@ import socket
 import ssl
 from typing import Any
 
-import grpc
-
 from trimtab.systems.discovery.findings import Access, Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify import tls
+from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.vendors import printable
 
 MOST = 8 * 1024 * 1024
