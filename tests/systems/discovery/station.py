@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from tests.runtime.widgets import until_found, until_gone
@@ -16,7 +17,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.model.clock import SystemClock
 from trimtab.model.duration import Duration
-from trimtab.model.kubernetes import Secret
+from trimtab.model.kubernetes import Event, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
@@ -57,6 +58,7 @@ class Station:
     async def working(self) -> AsyncIterator[None]:
         """The controller runs inside; leaving it is a clean stop."""
         clock = SystemClock()
+        self.metrics = Metrics()
         context = Context(
             client=self.client,
             clock=clock,
@@ -145,6 +147,15 @@ class Station:
         return await self.until(
             DiscoveryRule, name, lambda rule: len([run for run in ended(rule) if run.id not in before]) >= times
         )
+
+    async def annotate(self, obj: Any, key: str, value: str) -> Any:
+        metadata = msgspec.structs.replace(obj.metadata, annotations={**(obj.metadata.annotations or {}), key: value})
+        return await self.client.patch(obj, obj.replace(metadata=metadata))
+
+    async def everything(self) -> list[Any]:
+        """What a reader of the namespace sees, without Secrets."""
+        query = Query(namespace=self.namespace)
+        return [item.raw for kind in (*SYSTEM.kinds, Event) for item in (await self.client.list(kind, query)).items]
 
     async def targets(self) -> dict[str, Target]:
         listed = await self.client.list(Target, Query(namespace=self.namespace))

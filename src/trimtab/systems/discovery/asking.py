@@ -20,7 +20,7 @@ from trimtab.systems.discovery.book import Book
 from trimtab.systems.discovery.devices import Finding
 from trimtab.systems.discovery.findings import Access, Identified, Identifier, Login, NotIdentified, Outcome
 from trimtab.systems.discovery.ledger import AddressRecord, same_device, siblings
-from trimtab.systems.discovery.logins import LoginRecord, Use
+from trimtab.systems.discovery.logins import LoginRecord, State, Use
 from trimtab.systems.discovery.settings import Connection, Settings
 
 TRANSIENT = (Outcome.DISCONNECTED, Outcome.TIMED_OUT)
@@ -108,9 +108,12 @@ class Asker:
         choice = logins.choose(record, secrets, self._now, self._window, others=known)
         if isinstance(choice, Use):
             return choice.secret
-        until = format_time(datetime.fromtimestamp(choice.until, tz=UTC))
-        detail = f"a login was refused; so that the device does not lock us out, nothing is tried before {until}"
-        raise NotIdentified(Outcome.WAITING, detail)
+        raise _waiting(choice.until)
+
+    def _let_pass(self, record: LoginRecord) -> None:
+        """NotIdentified when the device that has this record refused a login a short while ago."""
+        if logins.state(record, self._now, self._window) is State.LOCKED:
+            raise _waiting(max(record.failed.values(), default=self._now) + self._window)
 
     async def _patiently(self, address: str, connection: Connection, login: Login, answer: bytes) -> Identified:
         """Once more after a while, when the device broke off or was too slow; never after a refusal."""
@@ -130,10 +133,10 @@ class Asker:
             async def admit(key: str) -> None:
                 """Addresses that show one key are one device: they are asked in turn, and a refusal counts for all."""
                 await stack.enter_async_context(self._turns.setdefault(key, asyncio.Lock()))
-                others = self._shown.setdefault(protocol, {}).setdefault(key, set()) - {address}
-                before = _without_attempt(self._record(address, protocol))
-                self._may(before, (login.secret,), address, protocol, others)
-                self._shown[protocol][key].add(address)
+                addresses = self._shown.setdefault(protocol, {}).setdefault(key, set())
+                for other in addresses - {address}:
+                    self._let_pass(self._record(other, protocol))
+                addresses.add(address)
 
             access = Access(
                 address=address,
@@ -201,6 +204,7 @@ def _shown(book: Book) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def _without_attempt(record: LoginRecord) -> LoginRecord:
-    """As it was before the note of the attempt that is now to be admitted."""
-    return logins.dropped(record, unsent=True)
+def _waiting(until: float) -> NotIdentified:
+    when = format_time(datetime.fromtimestamp(until, tz=UTC))
+    detail = f"a login was refused; so that the device does not lock us out, nothing is tried before {when}"
+    return NotIdentified(Outcome.WAITING, detail)

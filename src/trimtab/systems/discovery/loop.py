@@ -25,7 +25,7 @@ from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus
 from trimtab.systems.discovery.run import Report, RuleRun
 from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.telling import Gone, Say, Teller
-from trimtab.systems.discovery.tools import Tools
+from trimtab.systems.discovery.tools import Identifiers, Tools
 from trimtab.systems.discovery.windows import opens
 
 AGAIN_AFTER = 5.0
@@ -43,7 +43,7 @@ class Loop:
         self._tools, self._teller, self._rule = tools, teller, settings.rule
         self._runs = Runs(tools.clock, blobs=tools.blobs, owner=owner_of(self._rule))
         self._book = Book(tools.blobs, teller, self._rule)
-        self._identifiers = tools.identifiers(settings.vendors)
+        self._identifiers: Identifiers = {}
         self._woken = asyncio.Event()
         self._trigger, self._token = "Schedule", ""
         self._failures, self._not_before = 0, tools.clock.now()
@@ -77,6 +77,8 @@ class Loop:
 
     async def _live(self) -> None:
         try:
+            protocols = (connection.spec.protocol for connection in self.settings.connections)
+            self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
             await self._teller.tell(lambda status: status.replace(start_time=format_time(self._tools.clock.now())))
             problem = await self._book.load()
             if problem:

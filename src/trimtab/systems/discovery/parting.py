@@ -20,6 +20,7 @@ from trimtab.systems.discovery.book import Book
 from trimtab.systems.discovery.fading import Missed, Phase, Seen
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target, TargetStatus
+from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION
 from trimtab.systems.discovery.ledger import Misses
 from trimtab.systems.discovery.probes import Asked
 from trimtab.systems.discovery.sources import Scope
@@ -133,7 +134,8 @@ class Parting:
         message = (
             f"{len(going)} of {total} Targets would be lost or deleted at once ({names}"
             f"{', …' if len(going) > 5 else ''}), more than {self._rule.spec.fading.max_loss_percent} %; none is. "
-            f"If they are really gone: trimtab discovery release {self._rule.name} -n {self._rule.namespace}"
+            f"If they are really gone: trimtab discovery release {self._rule.name} -n {self._rule.namespace}, "
+            f"or annotate the rule with {RELEASE_ANNOTATION}={run}"
         )
         self._tools.events.warning(self._rule, "MassLoss", message)
         return message

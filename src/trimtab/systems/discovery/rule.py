@@ -6,15 +6,26 @@ stopped, waited for, and a new one is started. Pods and Services only wake it.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from msgspec import UNSET
 
 from trimtab.client.protocol import Query
 from trimtab.model.conditions import get_condition
 from trimtab.model.kubernetes import Pod, Secret, Service
-from trimtab.runtime import Context, Controller, Request, Result, Watch, annotations_changed, generation_changed
+from trimtab.runtime import (
+    Context,
+    Controller,
+    Request,
+    Result,
+    Watch,
+    annotations_changed,
+    generation_changed,
+    labels_changed,
+)
 from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
 from trimtab.runtime.index import Index
@@ -23,6 +34,7 @@ from trimtab.runtime.runs import Runs
 from trimtab.runtime.status import ready
 from trimtab.storage.blobs import Blobs
 from trimtab.systems.discovery.book import owner_of
+from trimtab.systems.discovery.findings import Identifier
 from trimtab.systems.discovery.implementations import Pods, Services
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
@@ -84,7 +96,7 @@ def _when_gone(change: Change) -> list[Request]:
 
 
 class RuleController(Controller[DiscoveryRule]):
-    when = generation_changed | annotations_changed
+    when = generation_changed | annotations_changed | labels_changed
     indexes = (Index("names", _names), Index("namespace", lambda rule: [rule.namespace]))
     watches = (
         Watch(kind=DiscoveryRuleIPRange, to=_naming("DiscoveryRuleIPRange"), when=generation_changed),
@@ -179,7 +191,7 @@ class RuleController(Controller[DiscoveryRule]):
         entries = [entry for entry in settings.entries if isinstance(entry.source, Pods | Services)]
         found: set[str] = set()
         if entries:
-            scope = await resolved(entries, self.client, settings.rule.namespace, _nobody)
+            scope = await resolved(entries, self.client, settings.rule.namespace, None)
             found.update(f"{address}={name}" for place in scope.places for address, name in place.hosts.items())
         if settings.static is not None:
             listed = await self.client.list(Target, Query(namespace=settings.rule.namespace))
@@ -227,19 +239,13 @@ def _is_current(rule: DiscoveryRule) -> bool:
     return said is not None and said.status == "True" and said.observed_generation == rule.metadata.generation
 
 
-def _identifiers(vendors: Vendors) -> Identifiers:
-    from trimtab.systems.discovery.identify.gnmi import GnmiIdentifier
-    from trimtab.systems.discovery.identify.netconf import NetconfIdentifier
-    from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
-    from trimtab.systems.discovery.identify.ssh import SshIdentifier
-
-    return {
-        "gnmi": GnmiIdentifier(vendors),
-        "netconf": NetconfIdentifier(vendors),
-        "ssh": SshIdentifier(vendors),
-        "snmp": SnmpIdentifier(vendors),
-    }
+async def _identifiers(protocols: Iterable[str], vendors: Vendors) -> Identifiers:
+    """Their libraries are large: each is loaded when a rule needs it, in a thread, for it takes a while."""
+    return {protocol: await asyncio.to_thread(_identifier, protocol, vendors) for protocol in set(protocols)}
 
 
-async def _nobody(name: str) -> Sequence[str]:
-    raise OSError("not asked")
+def _identifier(protocol: str, vendors: Vendors) -> Identifier:
+    name = protocol.capitalize()
+    module = importlib.import_module(f"trimtab.systems.discovery.identify.{protocol}")
+    made: Identifier = getattr(module, f"{name}Identifier")(vendors)
+    return made

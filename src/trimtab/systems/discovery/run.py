@@ -40,6 +40,7 @@ from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, REPIN_ANNOT
 from trimtab.systems.discovery.ledger import trimmed
 from trimtab.systems.discovery.parting import Parting, counted, known_addresses
 from trimtab.systems.discovery.plan import plan
+from trimtab.systems.discovery.problems import plan_problems
 from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.settle import RuleView, Settlement, settle
 from trimtab.systems.discovery.sources import Place, Scope, resolved
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 
 GOOD_NEWS = ("Discovered", "Recovered", "Found")
+MAX_ENTRIES = 512
 ROUNDS = 3
 """How often a settling that meets another's write is done anew."""
 
@@ -90,17 +92,15 @@ class RuleRun:
 
     async def run(self) -> Report:
         tools, rule = self._tools, self._rule
-        scope = await resolved(self._settings.entries, tools.client, rule.namespace, tools.resolve)
+        resolve = tools.resolve if self._settings.static is None else None
+        scope = await resolved(self._settings.entries, tools.client, rule.namespace, resolve)
         if self._settings.static is not None:
             return await self._listed(scope, self._settings.static)
         questions = probes.asked(self._settings.connections, self._question)
         rate = min(rule.spec.packets_per_second or tools.shared.packets_per_second, tools.shared.packets_per_second)
         costs = plan(len(scope.addresses), [q.probe for q in questions], rate, tools.shared.sockets)
-        if costs.worst_case.seconds > rule.spec.period.seconds:
-            raise TooLong(
-                f"probing {costs.addresses} addresses takes up to {costs.worst_case}, "
-                f"longer than the period of {rule.spec.period}: lengthen the period or narrow the rule"
-            )
+        if wrong := plan_problems(costs, rule.spec.period):
+            raise TooLong("; ".join(map(str, wrong)))
         await self._teller.tell(lambda status: status.replace(plan=costs))
         self._begin(signature(scope.addresses, questions))
         async with Progress(self._progress, tools.clock) as progress:
@@ -234,7 +234,7 @@ class RuleRun:
             message=message,
             counts={label: count for label, count in counts.items() if count},
             plan=costs,
-            entries=entries,
+            entries=_folded(entries),
             targets=TargetCounts(ready=phases[Phase.READY], stale=phases[Phase.STALE], lost=phases[Phase.LOST]),
             overlap=self._overlap(),
             held=held,
@@ -358,6 +358,23 @@ def _entry(scope: Scope, place: Place, outcomes: bytes) -> EntryStatus:
         found=found,
         not_found=total - found,
         message=place.problem or UNSET,
+    )
+
+
+def _folded(entries: tuple[EntryStatus, ...]) -> tuple[EntryStatus, ...]:
+    """As many as a status holds: the rest in one line, but what failed goes first."""
+    if len(entries) <= MAX_ENTRIES:
+        return entries
+    ordered = sorted(entries, key=lambda entry: not entry.message)
+    kept, rest = ordered[: MAX_ENTRIES - 1], ordered[MAX_ENTRIES - 1 :]
+    return (
+        *kept,
+        EntryStatus(
+            entry=f"{len(rest)} more entries",
+            addresses=sum(entry.addresses for entry in rest),
+            found=sum(entry.found for entry in rest),
+            not_found=sum(entry.not_found for entry in rest),
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
 from trimtab.systems.discovery.findings import Login, Tls
-from trimtab.systems.discovery.implementations import Entry, Static, find, supported
+from trimtab.systems.discovery.implementations import Entry, Static, of
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
     DiscoveryVendorProfile,
@@ -32,6 +32,7 @@ from trimtab.systems.discovery.kinds import (
     TargetSyncProfile,
     UsedReferences,
 )
+from trimtab.systems.discovery.problems import rule_problems
 from trimtab.systems.discovery.vendors import Vendors
 
 
@@ -86,6 +87,8 @@ class _Gathering:
         self._problems: list[str] = []
         self._parts: dict[str, None] = {}
         self._secrets: dict[str, Login | None] = {}
+        self._source: Resource | None = None
+        self._connections: dict[str, TargetConnectionProfile] = {}
 
     async def gathered(self) -> Gathered:
         spec = self._rule.spec
@@ -93,23 +96,21 @@ class _Gathering:
         entries, static = await self._entries()
         connections: list[Connection] = []
         tls = Tls()
-        if static is None:
-            if not spec.discovery_profile:
-                self._problems.append("spec.discoveryProfile is needed: its addresses are to be probed")
-            else:
-                profile = spec.discovery_profile
-                logins = [
-                    login
-                    for name in dict.fromkeys((profile.credentials, *profile.fallback_credentials))
-                    if (login := await self._login(name)) is not None
-                ]
-                tls = await self._tls(profile.tls_secret) if profile.tls_secret else Tls()
-                for name in dict.fromkeys(profile.connection_profiles):
-                    connection = await self._connection(name, logins)
-                    if connection is not None:
-                        connections.append(connection)
+        if static is None and spec.discovery_profile:
+            profile = spec.discovery_profile
+            logins = [
+                login
+                for name in dict.fromkeys((profile.credentials, *profile.fallback_credentials))
+                if (login := await self._login(name)) is not None
+            ]
+            tls = await self._tls(profile.tls_secret) if profile.tls_secret else Tls()
+            for name in dict.fromkeys(profile.connection_profiles):
+                connection = await self._connection(name, logins)
+                if connection is not None:
+                    connections.append(connection)
         offers = [offer for entry in spec.target_connection_profiles if (offer := await self._offer(entry)) is not None]
         vendors = await self._vendors()
+        self._problems += map(str, rule_problems(self._rule, self._source, self._connections))
         profiles = tuple(self._profiles[key] for key in sorted(self._profiles))
         problems = (
             *self._problems,
@@ -132,23 +133,23 @@ class _Gathering:
 
     async def _entries(self) -> tuple[tuple[Entry, ...], Static | None]:
         ref = self._rule.spec.rule_ref
-        implementation = find(ref)
+        implementation = of(self._rule)
         if implementation is None:
-            known = ", ".join(supported())
-            self._problems.append(f"spec.ruleRef names {ref.kind} of {ref.group}/{ref.version}: known is {known}")
-            return (), None
+            return (), None  # `rule_problems` says so
         found = await self._found(implementation.kind, ref.name)
         if found is None:
             return (), None
         if wrong := implementation.problems(found):
             self._invalid(ref.kind, ref.name, "; ".join(map(str, wrong)))
             return (), None
+        self._source = found
         return implementation.entries(found), implementation.static(found)
 
     async def _connection(self, name: str, logins: Iterable[Login]) -> Connection | None:
         profile = await self._found(TargetConnectionProfile, name)
         if profile is None:
             return None
+        self._connections[name] = profile
         why: dict[str, str] = {}
         serving = []
         for login in logins:

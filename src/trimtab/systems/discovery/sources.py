@@ -6,7 +6,6 @@ What cannot be resolved is told for its entry, and `complete` is False: then no 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -17,14 +16,13 @@ from trimtab.client.protocol import Query
 from trimtab.model.kubernetes import Pod, Service
 from trimtab.model.selectors import LabelSelector
 from trimtab.runtime.cached import CachedClient
-from trimtab.systems.discovery.addresses import Addresses, Interval, parse
+from trimtab.systems.discovery.addresses import MAX_ADDRESSES, Addresses, Interval, parse
 from trimtab.systems.discovery.implementations import DnsName, Entry, Pods, Services
 
 PATIENCE = 5.0
 """Seconds that one DNS name may take."""
 AT_A_TIME = 32
-MAX_ADDRESSES = 16
-"""Of one name."""
+MAX_OF_A_NAME = 16
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
@@ -49,6 +47,10 @@ class Scope(msgspec.Struct, frozen=True):
         return not any(place.problem for place in self.places)
 
 
+class TooMany(Exception):  # noqa: N818 - it reads as what is wrong
+    """More addresses than a rule may have."""
+
+
 async def system_resolver(name: str) -> Sequence[str]:
     """What this machine's resolver says, IPv4 first."""
     found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
@@ -56,10 +58,8 @@ async def system_resolver(name: str) -> Sequence[str]:
     return [address for address in addresses if "%" not in address]
 
 
-async def resolved(
-    entries: Sequence[Entry], client: CachedClient, namespace: str, resolve: Resolve = system_resolver
-) -> Scope:
-    """All entries. It raises only when the API cannot be read."""
+async def resolved(entries: Sequence[Entry], client: CachedClient, namespace: str, resolve: Resolve | None) -> Scope:
+    """All entries; without `resolve` DNS names have no address. It raises TooMany, or that the API cannot be read."""
     turns = asyncio.Semaphore(AT_A_TIME)
 
     async def place(entry: Entry) -> Place:
@@ -70,14 +70,17 @@ async def resolved(
                 return await _services(entry, services, client, namespace, resolve)
             case DnsName(name=name):
                 async with turns:
-                    return await _named(entry, name, resolve)
+                    return Place(entry, Addresses()) if resolve is None else await _named(entry, name, resolve)
             case addresses:
                 hosts = dict.fromkeys(addresses, entry.host_name) if entry.host_name else {}
                 return Place(entry, addresses, hosts)
 
     places = tuple(await asyncio.gather(*map(place, entries)))
     intervals = [interval for place in places for interval in place.addresses.intervals]
-    return Scope(Addresses(intervals), places)
+    addresses = Addresses(intervals)
+    if addresses.size > MAX_ADDRESSES:
+        raise TooMany(f"the rule has {addresses.size} addresses, and {MAX_ADDRESSES} is the most: make several of it")
+    return Scope(addresses, places)
 
 
 async def _named(entry: Entry, name: str, resolve: Resolve) -> Place:
@@ -89,7 +92,9 @@ async def _named(entry: Entry, name: str, resolve: Resolve) -> Place:
         return Place(entry, Addresses(), problem=f"the DNS name {name} has no address: {_said(error)}")
     if not found:
         return Place(entry, Addresses(), problem=f"the DNS name {name} has no address")
-    addresses = list(found)[:MAX_ADDRESSES]
+    addresses = [address for address in found if _is_probed(address)][:MAX_OF_A_NAME]
+    if not addresses:
+        return Place(entry, Addresses(), problem=f"the DNS name {name} has no address that can be probed: {found[0]}")
     return Place(entry, _set(addresses), dict.fromkeys(addresses, entry.host_name or name))
 
 
@@ -100,18 +105,22 @@ async def _pods(entry: Entry, selector: LabelSelector, client: CachedClient, nam
         if pod.metadata.deletion_timestamp or not _is_ready(status):
             continue
         address = status.get("podIP")
-        if isinstance(address, str) and _is_address(address):
+        if isinstance(address, str) and _is_probed(address):
             hosts[address] = pod.name
     return Place(entry, _set(hosts), hosts)
 
 
-async def _services(entry: Entry, services: Services, client: CachedClient, namespace: str, resolve: Resolve) -> Place:
+async def _services(
+    entry: Entry, services: Services, client: CachedClient, namespace: str, resolve: Resolve | None
+) -> Place:
     hosts: dict[str, str] = {}
     problems = []
     for service in await _selected(Service, services.selector, client, namespace):
         address = (service.spec or {}).get("clusterIP")
-        if isinstance(address, str) and _is_address(address):
+        if isinstance(address, str) and _is_probed(address):
             hosts[address] = service.name
+            continue
+        if resolve is None:
             continue
         name = f"{service.name}.{namespace}.svc.{services.domain}"
         found = await _named(entry, name, resolve)
@@ -130,12 +139,12 @@ def _is_ready(status: Mapping[str, Any]) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
-def _is_address(text: str) -> bool:
+def _is_probed(address: str) -> bool:
+    """Not so are names, and addresses that no single device has: link-local, multicast, unspecified."""
     try:
-        ipaddress.ip_address(text)
+        return bool(parse(address))
     except ValueError:
         return False
-    return True
 
 
 def _set(addresses: Sequence[str] | Mapping[str, str]) -> Addresses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from random import Random
 
 import msgspec
@@ -39,7 +39,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     events: Recorder
     sweeper: Sweeper
     shared: Shared
-    identifiers: Callable[[Vendors], Identifiers]
+    identifiers: Callable[[Iterable[str], Vendors], Awaitable[Identifiers]]
     resolve: Resolve
     turns: Turns
     measures: Measures
