@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import yaml
 from msgspec import UNSET
 
 from tests.systems.discovery.station import Station, condition, is_ready
@@ -18,6 +17,7 @@ from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.lab.snmpd import Snmpd, SnmpUser
 from trimtab.lab.ssh import SshDevice
 from trimtab.lab.ssh_personalities import EOS, IOS
+from trimtab.model import yaml
 from trimtab.model.duration import Duration
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
@@ -80,7 +80,7 @@ async def begin(
     tls: str = "tls",
 ) -> DiscoveryRule:
     """The rule, when it has swept once. Its vendor profiles are those of the example."""
-    for document in (part for path in VENDORS.glob("*.yaml") for part in yaml.safe_load_all(path.read_text())):
+    for document in (part for path in VENDORS.glob("*.yaml") for part in yaml.load_all(path.read_text())):
         document["metadata"]["namespace"] = station.namespace
         await station.client.create(Untyped(document))
     await station.secret(
