@@ -1,5 +1,6 @@
 """What the Targets should be."""
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.model.conditions import get_condition
+from trimtab.model.document import convert, to_document
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.systems.discovery.devices import Device, Finding, group
 from trimtab.systems.discovery.findings import Identified
@@ -91,7 +93,8 @@ class World:
         generation = 1 if old is None else (old.metadata.generation or 0) + (old.spec != new.spec)
         metadata = msgspec.structs.replace(new.metadata, owner_references=(owner,), generation=generation)
         assert old is not None or new.name not in self.targets, "a new Target has a new name"
-        self.targets[new.name] = new.replace(metadata=metadata)
+        kept = Target(metadata=metadata, spec=new.spec, status=new.status)
+        self.targets[new.name] = convert(json.loads(json.dumps(to_document(kept))), Target)  # as the API gives it back
 
     def status(self, name: str) -> TargetStatus:
         status = self.targets[name].status

@@ -106,6 +106,12 @@ def test_a_sweep_that_has_not_reached_the_address_is_told() -> None:
     assert "has not reached it: 7 of 127 addresses" in why.text
 
 
+def test_before_a_sweep_reaches_an_address_the_last_outcome_is_told() -> None:
+    book = ledger(Outcome.UNPROBED, run="r1")
+    book.records["10.1.0.5"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="by ssh with profile p", at=5)
+    assert asked(book).outcome is Outcome.IDENTIFIED
+
+
 def test_a_sweep_that_goes_on_may_change_the_outcome() -> None:
     assert "may still change" in asked(ledger(Outcome.SILENT, run="r1")).text
 

@@ -112,11 +112,9 @@ def _entry(entries: Sequence[Entry], addresses: Addresses, address: str) -> str:
 
 
 def _outcome(ledger: Ledger, addresses: Addresses, position: int | None, record: AddressRecord) -> Outcome:
-    known = position is not None and len(ledger.outcomes) == len(addresses)
-    if known and position is not None and (ledger.run or ledger.scope in ("", addresses.digest)):
-        byte = ledger.outcomes[position]
-    else:
-        byte = record.outcome
+    """Of the last sweep that reached the address."""
+    speaks = len(ledger.outcomes) == len(addresses) and (ledger.run or ledger.scope in ("", addresses.digest))
+    byte = (ledger.outcomes[position] if speaks and position is not None else 0) or record.outcome
     try:
         return Outcome(byte)
     except ValueError:  # of a newer version
