@@ -19,15 +19,19 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 PREFIX = "10.77.0.0/16"
 LIVE = "10.77.0.0/20"
 PREFIX_6 = "fd77::/104"
 LIVE_6 = "fd77::/116"
+CABLE = "v0"
+"""What the interface to the other side is called, on both."""
+MAC_A = "02:00:00:00:77:0a"
+MAC_B = "02:00:00:00:77:0b"
 
 _FOLDER = Path("/run/netns")
 _NAME = re.compile(r"trimtab-(\d+)-\d+[ab]")
@@ -96,11 +100,15 @@ class Bed:
         for space in (a, b):
             _run("ip", "netns", "add", space.name)
             space.run("ip", "link", "set", "lo", "up")
-        _run("ip", "link", "add", "v0", "netns", a.name, "type", "veth", "peer", "name", "v0", "netns", b.name)
-        for space, host in ((a, 1), (b, 2)):
-            space.run("ip", "address", "add", f"192.0.2.{host}/30", "dev", "v0")
-            space.run("ip", "-6", "address", "add", f"2001:db8::{host}/64", "dev", "v0", "nodad")
-            space.run("ip", "link", "set", "v0", "up")
+        near = ["name", CABLE, "address", MAC_A, "netns", a.name]
+        far = ["name", CABLE, "address", MAC_B, "netns", b.name]
+        _run("ip", "link", "add", *near, "type", "veth", "peer", *far)
+        for space, host, peer, peer_mac in ((a, 1, 2, MAC_B), (b, 2, 1, MAC_A)):
+            space.run("ip", "address", "add", f"192.0.2.{host}/30", "dev", CABLE)
+            space.run("ip", "-6", "address", "add", f"2001:db8::{host}/64", "dev", CABLE, "nodad")
+            space.run("ip", "link", "set", CABLE, "up")
+            for address in (f"192.0.2.{peer}", f"2001:db8::{peer}"):  # they know each other from the start
+                space.run("ip", "neighbour", "replace", address, "lladdr", peer_mac, "dev", CABLE, "nud", "permanent")
         a.run("ip", "route", "add", PREFIX, "via", "192.0.2.2")
         a.run("ip", "-6", "route", "add", PREFIX_6, "via", "2001:db8::2")
         b.run("ip", "route", "add", "local", LIVE, "dev", "lo")

@@ -1,8 +1,9 @@
 """One probe of one job, as far as TCP and UDP are alike: what waits to be sent, and what waits for an answer.
 
-Flow: `waiting` → `send` → a burst with a deadline → an answer, or `expire` → once more to `waiting`, or silence. All
-probes of a lane have one timeout, so bursts expire in the order in which they were sent. In flight there are as many
-objects as packets; of what has been silent there are none.
+Flow: `fresh` → `send` → a burst with a deadline → an answer, or `expire` → `again` → `send` …, or silence. First tries go
+before repeated ones, so that the last address does not wait behind the repetition of all others; how many may wait for
+their repetition is bounded. All probes of a lane have one timeout, so bursts expire in the order in which they were
+sent. There are as many objects as packets in flight or waiting; of what has been silent there are none.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ PAUSE = 0.005
 PATIENCE = 10.0
 """Seconds without a single send after which it has not passed."""
 
+MOST_AGAIN = 65_536
+"""Repetitions that may wait, before they go first."""
+
+_FINAL = (Outcome.OPEN, Outcome.REFUSED)
+
 Key = TypeVar("Key")
 
 
 class Item(NamedTuple):
-    """The address at one place of the order, and which try it is, from 1."""
+    """The address at one place of the order, which try it is, from 1, and what earlier ones told."""
 
     place: int
     attempt: int
+    heard: Outcome = Outcome.SILENT
 
 
 class Owner(Protocol):
@@ -63,7 +70,8 @@ class Lane(abc.ABC, Generic[Key]):
     """`Key` is how an answer finds what it answers: a socket, or the sender."""
 
     def __init__(self, number: int, probe: Probe, owner: Owner, tally: Tally) -> None:
-        self.waiting: deque[Item] = deque()
+        self.fresh: deque[Item] = deque()
+        self.again: deque[Item] = deque()
         self.probe = probe
         self._number = number
         self.owner = owner
@@ -79,22 +87,31 @@ class Lane(abc.ABC, Generic[Key]):
 
     @abc.abstractmethod
     def send(self, packets: int, now: float) -> int:
-        """Sends so many of `waiting`. How many went out."""
+        """Sends so many of those that wait. How many went out."""
 
     @abc.abstractmethod
     def ready(self, fd: int) -> bool:
         """Its socket has something to tell. False when there may be more than it took."""
 
     @abc.abstractmethod
-    def _unanswered(self, key: Key) -> bool:
-        """Its time is over. False when it did answer, and that was settled."""
+    def _timed_out(self, key: Key) -> Outcome:
+        """Its time is over: what is there to say of it now?"""
 
     @abc.abstractmethod
     def close(self) -> None: ...
 
     def line_up(self, first: int, end: int) -> None:
         """The addresses at these places of the order are next."""
-        self.waiting.extend(Item(place, 1) for place in range(first, end))
+        self.fresh.extend(Item(place, 1) for place in range(first, end))
+
+    @property
+    def waiting(self) -> int:
+        return len(self.fresh) + len(self.again)
+
+    @property
+    def hungry(self) -> bool:
+        """Whether it should get the next addresses."""
+        return not self.fresh and len(self.again) < MOST_AGAIN
 
     @property
     def deadline(self) -> float | None:
@@ -111,10 +128,7 @@ class Lane(abc.ABC, Generic[Key]):
             for key, item in burst.items.items():
                 if self._pending.get(key) is burst:
                     del self._pending[key]
-                if self._unanswered(key):
-                    self._again_or(item, Outcome.SILENT)
-                else:
-                    self.owner.settled(item.place, self._number, Outcome.OPEN)
+                self._ended(item, self._timed_out(key))
 
     def _sent(self, burst: Burst[Key], key: Key, item: Item) -> None:
         burst.items[key] = item
@@ -126,18 +140,33 @@ class Lane(abc.ABC, Generic[Key]):
         burst = self._pending.pop(key, None)
         return None if burst is None else burst.items.pop(key)
 
-    def _again_or(self, item: Item, outcome: Outcome) -> None:
-        if item.attempt < self.probe.tries:
-            self.waiting.append(Item(item.place, item.attempt + 1))
+    def _ended(self, item: Item, outcome: Outcome, data: bytes = b"") -> None:
+        """Open and refused are the device's own word; anything else is tried again."""
+        told = item.heard if outcome is Outcome.SILENT else outcome
+        if outcome not in _FINAL and item.attempt < self.probe.tries:
+            self.again.append(Item(item.place, item.attempt + 1, told))
         else:
-            self.owner.settled(item.place, self._number, outcome)
+            self.owner.settled(item.place, self._number, told, data)
+
+    def _first(self) -> Item:
+        return self.fresh[0] if self.fresh else self.again[0]
+
+    def _next(self) -> Item:
+        return self.fresh.popleft() if self.fresh else self.again.popleft()
+
+    def _put_back(self, item: Item) -> None:
+        (self.fresh if item.attempt == 1 else self.again).appendleft(item)
+
+    def _clear(self) -> None:
+        for each in (self.fresh, self.again, self._bursts, self._pending):
+            each.clear()
 
     def _not_sent(self, item: Item, code: int, now: float) -> bool:
         """A send failed here. Whether that passes: then the item waits, and the lane pauses."""
         if code in MOMENTARY:
             self._stuck_since = now if self._stuck_since is None else self._stuck_since
             if now - self._stuck_since < PATIENCE:
-                self.waiting.appendleft(item)
+                self._put_back(item)
                 self._paused_until = now + PAUSE
                 return True
         self._tally.errors += 1

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from trimtab.systems.discovery.sweep.attention import Attention
 from trimtab.systems.discovery.sweep.budget import Bucket, share
-from trimtab.systems.discovery.sweep.job import Batch, Job, Quality
+from trimtab.systems.discovery.sweep.job import Batch, Job, Quality, SweepFailed
 from trimtab.systems.discovery.sweep.sockets import Sockets
 from trimtab.systems.discovery.sweep.task import Task
 
@@ -164,4 +164,6 @@ class Loop:
         for listener, task in list(self._tasks.items()):
             if task is owner:
                 self.drop(listener)
-                listener.fail(error)
+                failure = SweepFailed(f"the sweep broke off: {error}")
+                failure.__cause__ = error
+                listener.fail(failure)

@@ -61,7 +61,7 @@ class Task:
         """How many packets it could send. Lines up the next addresses when no lane has any left."""
         if len(self._answers) > MOST_UNTOLD:
             return 0
-        if self._next < self.total and not any(lane.waiting for lane in self.lanes):
+        if self._hungry:
             self._line_up()
         wanted = sum(lane.wants(time) for lane in self.lanes)
         return wanted if self._cap is None else min(wanted, self._cap.available(now))
@@ -86,8 +86,7 @@ class Task:
         """How long it must wait before it may send; None when only an answer or a deadline can change that."""
         if len(self._answers) > MOST_UNTOLD:
             return None
-        idle = not any(lane.waiting for lane in self.lanes)
-        if any(lane.wants(time) for lane in self.lanes) or (idle and self._next < self.total):
+        if self._hungry or any(lane.wants(time) for lane in self.lanes):
             return max(TICK, shared.wait, 0.0 if self._cap is None else self._cap.wait)
         return min((lane.paused(time) for lane in self.lanes if lane.paused(time)), default=None)
 
@@ -114,6 +113,10 @@ class Task:
     def close(self) -> None:
         for lane in self.lanes:
             lane.close()
+
+    @property
+    def _hungry(self) -> bool:
+        return self._next < self.total and all(lane.hungry for lane in self.lanes)
 
     def _line_up(self) -> None:
         following = min(self.total, self._next + CHUNK)

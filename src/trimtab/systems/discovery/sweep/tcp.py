@@ -31,13 +31,13 @@ class Connects(Lane[int]):
         self._watched = sockets.watched
 
     def wants(self, now: float) -> int:
-        return 0 if now < self._paused_until else min(len(self.waiting), self._streams.free)
+        return 0 if now < self._paused_until else min(self.waiting, self._streams.free)
 
     def send(self, packets: int, now: float) -> int:
         burst: Burst[int] = Burst(now + self.probe.timeout)
         streams, port, tried = self._streams, self.probe.port, 0
         while tried < packets and self.waiting and streams.free > 0:
-            item = self.waiting.popleft()
+            item = self._next()
             name = syscalls.sockaddr(self.owner.address(item.place), port)
             fd, code = streams.open(syscalls.family(name))
             if code:
@@ -59,25 +59,21 @@ class Connects(Lane[int]):
         item = self._take(fd)
         del self._watched[fd]
         if item is not None:
-            self._ended(fd, self._streams.error(fd), item)
+            self._ended(item, self._conclude(fd, self._streams.error(fd)))
         return True
 
     def close(self) -> None:
         for fd in self._pending:
             del self._watched[fd]
             self._streams.close(fd)
-        self._pending.clear()
-        self._bursts.clear()
-        self.waiting.clear()
+        self._clear()
 
-    def _unanswered(self, fd: int) -> bool:
+    def _timed_out(self, fd: int) -> Outcome:
         del self._watched[fd]
         if self._streams.connected(fd):
-            self._streams.reset(fd)
             self._tally.late += 1
-            return False
-        self._streams.close(fd)
-        return True
+            return self._conclude(fd, 0)
+        return self._conclude(fd, self._streams.error(fd) or errno.ETIMEDOUT)
 
     def _ended_at_once(self, fd: int, code: int, item: Item, now: float) -> bool:
         """False when the lane must pause."""
@@ -86,16 +82,15 @@ class Connects(Lane[int]):
             return not self._not_sent(item, code, now)
         self._tally.sent += 1
         self._stuck_since = None
-        self._ended(fd, code, item)
+        self._ended(item, self._conclude(fd, code))
         return True
 
-    def _ended(self, fd: int, code: int, item: Item) -> None:
+    def _conclude(self, fd: int, code: int) -> Outcome:
+        """Closes the socket of a connect that ended so."""
         if code == 0:
             self._streams.reset(fd)
-            self.owner.settled(item.place, self._number, Outcome.OPEN)
-            return
+            return Outcome.OPEN
         self._streams.close(fd)
         if code in _REFUSED:
-            self.owner.settled(item.place, self._number, Outcome.REFUSED)
-        else:
-            self._again_or(item, Outcome.UNREACHABLE if code in _UNREACHABLE else Outcome.SILENT)
+            return Outcome.REFUSED
+        return Outcome.UNREACHABLE if code in _UNREACHABLE else Outcome.SILENT

@@ -31,7 +31,7 @@ class Datagrams(Lane[bytes]):
         self._own: dict[int, socket.socket] = {}
 
     def wants(self, now: float) -> int:
-        return 0 if now < self._paused_until else len(self.waiting)
+        return 0 if now < self._paused_until else self.waiting
 
     def send(self, packets: int, now: float) -> int:
         burst: Burst[bytes] = Burst(now + self.probe.timeout)
@@ -51,7 +51,7 @@ class Datagrams(Lane[bytes]):
                 if key not in self._pending or (accepts is not None and not accepts(data)):
                     self._tally.foreign += 1
                 elif (item := self._take(key)) is not None:
-                    self.owner.settled(item.place, self._number, Outcome.OPEN, data)
+                    self._ended(item, Outcome.OPEN, data)
             if len(received) < self._shared.inbox.SIZE:
                 return True
         return False
@@ -61,22 +61,20 @@ class Datagrams(Lane[bytes]):
             self._shared.watched.pop(each.fileno(), None)
             each.close()
         self._own.clear()
-        self._pending.clear()
-        self._bursts.clear()
-        self.waiting.clear()
+        self._clear()
 
-    def _unanswered(self, key: bytes) -> bool:
-        return True
+    def _timed_out(self, key: bytes) -> Outcome:
+        return Outcome.SILENT
 
     def _send_some(self, count: int, burst: Burst[bytes], now: float) -> int:
         """The next ones of one family. How many were tried; at least one."""
         items: list[Item] = []
         names: list[bytes] = []
         while self.waiting and len(items) < count:
-            name = syscalls.sockaddr(self.owner.address(self.waiting[0].place), self.probe.port)
+            name = syscalls.sockaddr(self.owner.address(self._first().place), self.probe.port)
             if names and len(names[0]) != len(name):
                 break
-            items.append(self.waiting.popleft())
+            items.append(self._next())
             names.append(name)
         try:
             fd = self._socket(syscalls.family(names[0])).fileno()
@@ -86,7 +84,8 @@ class Datagrams(Lane[bytes]):
             sent, code = self._outbox.send(fd, names)
         for item, name in zip(items[:sent], names, strict=False):
             self._sent(burst, syscalls.endpoint(name), item)
-        self.waiting.extendleft(reversed(items[sent + bool(code) :]))
+        for item in reversed(items[sent + bool(code) :]):
+            self._put_back(item)
         if code:
             self._not_sent(items[sent], code, now)
         return sent + bool(code and code not in MOMENTARY)
