@@ -13,6 +13,7 @@ from trimtab.lab.ssh import SshDevice
 from trimtab.lab.ssh_personalities import IOS, Fault
 from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh_session import logged_in
+from trimtab.systems.discovery.kinds import Evidence
 from trimtab.testing.ports import free_ports
 
 KEY = asyncssh.generate_private_key("ssh-ed25519")
@@ -90,6 +91,15 @@ async def test_a_pinned_host_key_is_accepted() -> None:
         pins = frozenset({"SHA256:of another", device.pin})
         async with logged_in(to(device, pins=pins)) as session:
             assert session.pin == device.pin
+
+
+async def test_a_host_key_that_is_claimed_and_not_proved_is_no_evidence() -> None:
+    (pair,) = asyncssh.load_keypairs(KEY)
+    pair.public_data = asyncssh.generate_private_key("ssh-ed25519").public_data
+    async with asyncssh.listen("127.0.0.1", 0, server_host_keys=[pair], config=None) as liar:
+        failure = await refusal(access("ssh", "127.0.0.1", liar.get_port()))
+    assert failure.outcome is Outcome.PROTOCOL_ERROR
+    assert (failure.pin, failure.evidence) == ("", Evidence())
 
 
 @pytest.mark.parametrize("method", ["publickey", "password", "keyboard-interactive"])

@@ -20,12 +20,12 @@ PASSING = (
 
 def meaning(error: Exception, login: Login) -> NotIdentified:
     """How a login ended, or what was done with it."""
-    secret = login.access.login.secret
+    secret, pin = login.access.login.secret, login.pin
     outcome, detail = _outcome(error), _sentence(error, login)
     if login.key_changed:
-        outcome = Outcome.KEY_CHANGED
+        outcome, pin = Outcome.KEY_CHANGED, login.shown
         detail = (
-            f"The device shows the host key {login.pin}, which is not the one known from before. No credential was sent. "
+            f"The device shows the host key {login.shown}, which is not the one known from before. No credential was sent. "
             "If the device was replaced, accept the new key."
         )
     elif isinstance(error, asyncssh.PermissionDenied):
@@ -39,7 +39,7 @@ def meaning(error: Exception, login: Login) -> NotIdentified:
     elif login.step is Step.CONNECTION and not isinstance(error, asyncssh.Error | OSError):
         outcome = Outcome.OPEN
         detail = f"Nothing was sent: SSH cannot use the username of Secret {secret} ({type(error).__name__})."
-    return NotIdentified(outcome, detail, pin=login.pin, evidence=login.evidence)
+    return NotIdentified(outcome, detail, pin=pin, evidence=login.evidence)
 
 
 def is_lost(error: Exception) -> bool:

@@ -38,7 +38,10 @@ class Login(asyncssh.SSHClient):
         self.step = Step.CONNECTION
         self.sent = False
         """A credential has left, and the device has not let us in."""
+        self.shown = ""
+        """The host key that the device claims."""
         self.pin = ""
+        """The same, once it has proved to have it."""
         self.banner = ""
         self.lost = False
         self.key_changed = False
@@ -65,11 +68,12 @@ class Login(asyncssh.SSHClient):
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         allowed = {self.pin} if self.pin else self.access.pins  # keys may be exchanged again, for the same host key
-        self.pin = key.get_fingerprint()
-        self.key_changed = bool(allowed) and self.pin not in allowed
+        self.shown = key.get_fingerprint()
+        self.key_changed = bool(allowed) and self.shown not in allowed
         return not self.key_changed
 
     def begin_auth(self, username: str) -> None:
+        self.pin = self.shown  # it has signed the key exchange
         self.enter(Step.LOGIN)
 
     def auth_banner_received(self, msg: str, lang: str) -> None:

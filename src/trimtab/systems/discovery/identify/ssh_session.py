@@ -9,7 +9,8 @@ Guarantees:
 - No agent, no configuration, no known hosts and no keys of this machine. No forwarding.
 - Each step (connection, key exchange, login) may take the profile's `timeout`; a device that trickles bytes loses.
 
-Everything is raised as NotIdentified, also what breaks within the `async with`, with the host key once it is known.
+Everything is raised as NotIdentified, also what breaks within the `async with`, with the host key once the device has
+proved to have it. Only KEY_CHANGED carries a key that is merely claimed.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ async def logged_in(access: Access) -> AsyncIterator[Session]:
         finally:
             await _close(connection)
     except NotIdentified as failure:
-        raise NotIdentified(failure.outcome, failure.detail, pin=login.pin, evidence=login.evidence) from failure
+        pin = failure.pin or login.pin
+        raise NotIdentified(failure.outcome, failure.detail, pin=pin, evidence=login.evidence) from failure
     except (asyncssh.Error, OSError, EOFError) as error:
         raise meaning(error, login) from error
 
