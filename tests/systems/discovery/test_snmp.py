@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 from collections.abc import Iterator
@@ -262,6 +263,58 @@ class TestARealAgent:
         assert found.info.hostname == "six"
 
 
+class Damaging(asyncio.DatagramProtocol):
+    """Hands questions to a real agent; keeps only so many octets of the answer to the question of this number."""
+
+    def __init__(self, agent: Snmpd, number: int, octets: int) -> None:
+        self._agent, self._left, self._octets = agent, number, octets
+        self.questions: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
+        self.questions.append(data)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+            wire.settimeout(5)
+            wire.sendto(data, (self._agent.address, self._agent.port))
+            answer = wire.recv(65535)
+        damaged = len(self.questions) == self._left
+        self._transport.sendto(answer[: self._octets] if damaged else answer, sender)
+
+
+class TestAnAgentOfV3WhoseAnswersAreDamaged:
+    @pytest.mark.parametrize("octets", [1, 2, 3, 5, 6, 11, 17, 24, 48, 90])
+    @pytest.mark.parametrize("number", [1, 2, 3], ids=["engine", "time", "objects"])
+    async def test_breaks_the_protocol_and_nothing_else(
+        self, agent: Snmpd, identifier: SnmpIdentifier, number: int, octets: int
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        transport, damaging = await loop.create_datagram_endpoint(
+            lambda: Damaging(agent, number, octets), local_addr=(SIMULATED, 0)
+        )
+        try:
+            asked = access(transport.get_extra_info("sockname")[1], SEALED)
+            failure = await refused(identifier, asked)
+        finally:
+            transport.close()
+        assert failure.outcome is Outcome.PROTOCOL_ERROR
+        assert len(damaging.questions) == number
+
+    async def test_gets_its_user_in_the_second_question_and_not_before(
+        self, agent: Snmpd, identifier: SnmpIdentifier
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        transport, honest = await loop.create_datagram_endpoint(
+            lambda: Damaging(agent, 0, 0), local_addr=(SIMULATED, 0)
+        )
+        try:
+            assert_core1(await identifier.identify(access(transport.get_extra_info("sockname")[1], SEALED)))
+        finally:
+            transport.close()
+        assert [b"sealed" in question for question in honest.questions] == [False, True, True]
+
+
 class TestASimulatedAgent:
     async def test_that_its_profile_asks_nothing_more_gets_one_packet(
         self, port: int, identifier: SnmpIdentifier
@@ -358,6 +411,30 @@ class TestASimulatedAgent:
         async with SnmpDevice({SIMULATED: face}, port):
             failure = await refused(identifier, access(port, timeout=Duration("100ms")))
         assert failure.outcome is Outcome.TIMED_OUT
+
+    async def test_that_answers_each_of_many_questions_late_is_given_up(self, port: int) -> None:
+        oids = tuple(SnmpOid(key="platform", oid=f"1.3.6.1.4.1.99999.{number}") for number in range(1, 30))
+        identifier = SnmpIdentifier(Vendors([vendor("old", object_id="1.3.6.1.4.1.99999", oids=oids)]))
+        face = Personality(object_id="1.3.6.1.4.1.99999.1", fault=Fault.SLOW, delay=0.06)
+        async with SnmpDevice({SIMULATED: face}, port):
+            asked = access(port, snmp_version="v1", timeout=Duration("80ms"), probe_retries=0)
+            failure = await refused(identifier, asked)
+        assert failure.outcome is Outcome.TIMED_OUT
+        assert "slowly" in failure.detail
+
+    async def test_of_v3_that_is_gone_timed_out_and_is_known_by_its_engine(
+        self, port: int, identifier: SnmpIdentifier
+    ) -> None:
+        engine = bytes.fromhex(
+            "306b020103300e02014d020300ffe30401000201030421301f041180001f8880d0c643020f8ffa6a000000000201010201010400"
+            "040004003033041180001f8880d0c643020f8ffa6a000000000400a81c02014d0201000201003011300f060a2b060106030f0101"
+            "0400410101"
+        )
+        failure = await refused(
+            identifier, access(port, SEALED, address="127.44.9.9", answer=engine, timeout=Duration("100ms"))
+        )
+        assert failure.outcome is Outcome.TIMED_OUT
+        assert failure.evidence.engine_id == "80001f8880d0c643020f8ffa6a00000000"
 
     async def test_that_is_gone_broke_off(self, port: int, identifier: SnmpIdentifier) -> None:
         failure = await refused(identifier, access(port, address="127.44.9.9"))

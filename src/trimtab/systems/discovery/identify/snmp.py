@@ -11,24 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import UNSET, UnsetType
 
 from trimtab.systems.discovery.findings import Access, Identified, Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify import snmp_login
-from trimtab.systems.discovery.identify.snmp_agents import (
-    Agent,
-    CommunityAgent,
-    UserAgent,
-    Values,
-    checked,
-    discover,
-    engine_of,
-    malformed,
-    present,
-    seconds,
-)
+from trimtab.systems.discovery.identify.snmp_community import CommunityAgent, checked, present
+from trimtab.systems.discovery.identify.snmp_exchange import seconds
+from trimtab.systems.discovery.identify.snmp_failures import malformed
 from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
 from trimtab.systems.discovery.identify.snmp_messages import (
     BadMessage,
@@ -38,6 +29,7 @@ from trimtab.systems.discovery.identify.snmp_messages import (
     read_response,
 )
 from trimtab.systems.discovery.identify.snmp_text import mac, text
+from trimtab.systems.discovery.identify.snmp_user import UserAgent, discover, engine_of
 from trimtab.systems.discovery.kinds import (
     DiscoveryInfo,
     Evidence,
@@ -59,8 +51,11 @@ ENTITY_SERIAL = "1.3.6.1.2.1.47.1.1.1.1.11.1"
 BRIDGE_ADDRESS = "1.3.6.1.2.1.17.1.1.0"
 CHASSIS = 3  # entPhysicalClass
 
-PATIENCE = 4
+PATIENCE = 6
 """How many times the profile's timeout one device may take in all."""
+
+Agent = CommunityAgent | UserAgent
+Values = Mapping[str, bytes | int | str | float | None]
 
 
 class SnmpIdentifier:

@@ -7,11 +7,14 @@ The socket is connected: only the device's own port is heard, and a port that is
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 from collections.abc import Callable
 from typing import TypeVar
 
+from trimtab.model.duration import Duration
 from trimtab.systems.discovery.identify.snmp_messages import LARGEST
+from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
 
 MOST_PASSED_OVER = 64
 
@@ -52,3 +55,15 @@ class Exchange:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def patience(profile: TargetConnectionProfileSpec) -> tuple[float, int]:
+    """How long to wait for an answer, and how often to ask for it: together the profile's timeout."""
+    attempts = 1 + profile.probe_retries
+    return max(seconds(profile.timeout), 0.001) / attempts, attempts
+
+
+@functools.lru_cache(maxsize=256)
+def seconds(duration: Duration) -> float:
+    """A duration is read from its text; a sweep asks for the same one for each of thousands of devices."""
+    return duration.seconds
