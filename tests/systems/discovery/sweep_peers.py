@@ -3,6 +3,8 @@
 import contextlib
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -37,6 +39,16 @@ def udp_devices(answer: Callable[[Datagram], bytes | None]) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def udp_devices_apart() -> Iterator[int]:
+    """The same in a process of its own, which does not wait for our interpreter. They answer "here"."""
+    command = [sys.executable, __file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.communicate()  # the end of its input is its end
+
+
+@contextlib.contextmanager
 def tcp_devices(addresses: list[str]) -> Iterator[int]:
     """A port at which these addresses accept connections."""
     with contextlib.ExitStack() as held:
@@ -68,3 +80,9 @@ def _serve(server: socket.socket, answer: Callable[[Datagram], bytes | None]) ->
 
 
 _END = b"that is all"
+
+
+if __name__ == "__main__":
+    with udp_devices(lambda asked: b"here") as own:
+        print(own, flush=True)
+        sys.stdin.read()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.systems.discovery.sweep_peers import tcp_devices, udp_devices
+from tests.systems.discovery.sweep_peers import tcp_devices, udp_devices, udp_devices_apart
 from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.sweep import Answer, Job, Limits, Probe, Quality, Sweeper, probe_once
@@ -138,10 +138,10 @@ async def test_ipv6_works_beside_ipv4(sweeper):
 
 async def test_a_blocked_event_loop_makes_no_device_look_dead(sweeper):
     everyone = addresses("127.77.0.0/21")
-    with udp_devices(lambda asked: b"here") as port, tcp_devices(["127.77.0.9"]) as open_port:
-        probes = [udp(port, timeout=0.1, tries=1), tcp(open_port, timeout=0.1, tries=1)]
-        sweep = sweeper.sweep(Job(addresses=everyone, probes=probes, seed=6))
-        time.sleep(0.5)  # noqa: ASYNC251 - this is the blocking
+    with udp_devices_apart() as port, tcp_devices(["127.77.0.9"]) as open_port:
+        probes = [udp(port, timeout=0.3, tries=1), tcp(open_port, timeout=0.3, tries=1)]
+        sweep = sweeper.sweep(Job(addresses=everyone, probes=probes, seed=6, packets_per_second=10_000))
+        time.sleep(0.7)  # noqa: ASYNC251 - this is the blocking
         answers = [answer async for batch in sweep for answer in batch.answers]
     assert sum(a.outcome is Outcome.OPEN and a.probe == 0 for a in answers) == len(everyone)
     assert sum(a.outcome is Outcome.OPEN and a.probe == 1 for a in answers) == 1
@@ -149,7 +149,7 @@ async def test_a_blocked_event_loop_makes_no_device_look_dead(sweeper):
 
 async def test_an_event_loop_that_never_rests_makes_no_device_look_dead(sweeper):
     everyone = addresses("127.77.0.0/21")
-    with udp_devices(lambda asked: b"here") as port:
+    with udp_devices_apart() as port:
         sweep = sweeper.sweep(Job(addresses=everyone, probes=[udp(port, timeout=0.3, tries=2)], seed=6))
         answers = 0
         async for batch in sweep:
