@@ -1,6 +1,10 @@
 """NETCONF's messages: what is read from them, and what is refused."""
 
+import contextlib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trimtab.systems.discovery.identify import netconf_xml as xml
 
@@ -66,3 +70,9 @@ async def test_what_is_written_is_well_formed() -> None:
     greeting = await xml.read(xml.hello(["a&b", "<c>"]), [("capabilities", "capability")])
     assert greeting.texts[("capabilities", "capability")] == ["a&b", "<c>"]
     assert (await xml.read(xml.get(1, "<x/>"), [("get", "filter", "x")])).root == "rpc"
+
+
+@given(st.binary(max_size=80) | st.text(alphabet="<>/ab&;!? =\"'", max_size=80).map(str.encode))
+async def test_any_bytes_are_read_or_refused(text: bytes) -> None:
+    with contextlib.suppress(xml.BadMessage):
+        await xml.read(text, [("a", "b")])

@@ -19,7 +19,7 @@ BASE_1_1 = "urn:ietf:params:netconf:base:1.1"
 DEEPEST = 100
 LONGEST_TEXT = 4096
 MOST_TEXTS = 4096
-SLICE = 64 * 1024
+SLICE = 16 * 1024
 
 Path = tuple[str, ...]
 
@@ -52,7 +52,7 @@ async def read(message: bytes, wanted: Collection[Path]) -> Message:
 
     A large message is read in slices, between which others get their turn.
     """
-    reader = _Reader(frozenset(wanted))
+    reader = _Reader(wanted)
     message = message.strip()  # nothing may stand before an XML declaration, and servers do put line ends there
     for start in range(0, max(len(message), 1), SLICE):
         reader.feed(message[start : start + SLICE], last=start + SLICE >= len(message))
@@ -77,31 +77,46 @@ def rpc(message_id: int, operation: str) -> bytes:
 
 def subtree(paths: Iterable[Path]) -> str:
     """A filter that selects the paths in whatever namespace they are: no namespace means any (§6.2.1)."""
-    tree: dict[str, dict[str, object]] = {}
-    for path in paths:
-        level = tree
-        for name in path:
-            level = level.setdefault(name, {})  # type: ignore[assignment]
-    return "".join(_element(name, inner, ' xmlns=""') for name, inner in tree.items())
+    return "".join(_element(node, ' xmlns=""') for node in _tree(paths).children.values())
 
 
-def _element(name: str, inner: dict[str, object], attributes: str = "") -> str:
-    if not inner:
+def _element(node: _Node, attributes: str = "") -> str:
+    name, children = node.path[-1], node.children.values()
+    if not children:
         return f"<{name}{attributes}/>"
-    return f"<{name}{attributes}>{''.join(_element(child, deeper) for child, deeper in inner.items())}</{name}>"  # type: ignore[arg-type]
+    return f"<{name}{attributes}>{''.join(_element(child) for child in children)}</{name}>"
 
 
 def _document(body: str) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode()
 
 
+class _Node:
+    """A name on a wanted path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.wanted = False
+        self.children: dict[str, _Node] = {}
+
+
+def _tree(paths: Iterable[Path]) -> _Node:
+    root = _Node(())
+    for path in paths:
+        node = root
+        for depth, name in enumerate(path, start=1):
+            node = node.children.setdefault(name, _Node(path[:depth]))
+        node.wanted = True
+    return root
+
+
 class _Reader:
-    def __init__(self, wanted: frozenset[Path]) -> None:
-        self._wanted = wanted | _ERRORS
+    def __init__(self, wanted: Collection[Path]) -> None:
         self._texts: dict[Path, list[str]] = {}
         self._errors: list[RpcError] = []
         self._root = ""
-        self._path: list[str] = []
+        self._tree = _tree([*wanted, *_ERROR_PATHS])
+        self._open: list[_Node | None] = []  # the elements around, None where no wanted path leads
         self._text: list[str] | None = None
         self._length = 0
         self._count = 0
@@ -126,14 +141,17 @@ class _Reader:
         raise BadMessage("it has a document type, which NETCONF does not allow")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
-        if not self._root:
-            self._root = local
-            return
-        self._path.append(local)
-        if len(self._path) >= DEEPEST:
+        local = name[name.rfind(":") + 1 :]
+        node: _Node | None
+        if not self._open:
+            self._root, node = local, self._tree
+        elif len(self._open) >= DEEPEST:
             raise BadMessage(f"its elements are nested deeper than {DEEPEST}")
-        self._text, self._length = ([], 0) if tuple(self._path) in self._wanted else (None, 0)
+        else:
+            around = self._open[-1]
+            node = None if around is None else around.children.get(local)
+        self._open.append(node)
+        self._text, self._length = [] if node is not None and node.wanted else None, 0
 
     def _characters(self, data: str) -> None:
         if self._text is not None and self._length < LONGEST_TEXT:
@@ -141,23 +159,19 @@ class _Reader:
             self._length += len(data)
 
     def _end(self, name: str) -> None:
-        if not self._path:
-            return
-        path = tuple(self._path)
-        if self._text is not None and self._count < MOST_TEXTS:
+        node = self._open.pop()
+        if node is not None and self._text is not None and self._count < MOST_TEXTS:
             self._count += 1
-            self._texts.setdefault(path, []).append("".join(self._text).strip())
-        if path == _ERROR:
-            self._note_error()
+            self._texts.setdefault(node.path, []).append("".join(self._text).strip())
         self._text = None
-        self._path.pop()
+        if node is not None and node.path == _ERROR:
+            self._note_error()
 
     def _note_error(self) -> None:
-        tag, severity, message = (next(iter(self._texts.pop((*_ERROR, name), ())), "") for name in _ERROR_FIELDS)
+        tag, severity, message = (next(iter(self._texts.pop(path, ())), "") for path in _ERROR_PATHS)
         if severity != "warning":
             self._errors.append(RpcError(tag or "unknown", message))
 
 
 _ERROR = ("rpc-error",)
-_ERROR_FIELDS = ("error-tag", "error-severity", "error-message")
-_ERRORS = frozenset((*_ERROR, field) for field in _ERROR_FIELDS)
+_ERROR_PATHS = tuple((*_ERROR, name) for name in ("error-tag", "error-severity", "error-message"))
