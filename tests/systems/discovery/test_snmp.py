@@ -13,6 +13,7 @@ import pytest
 from msgspec import UNSET
 
 from trimtab.lab.snmp import Fault, Personality, SnmpDevice
+from trimtab.lab.snmp_answers import Question, Scalar, read_question, response
 from trimtab.lab.snmpd import Snmpd, SnmpUser
 from trimtab.model.duration import Duration
 from trimtab.model.objectmeta import ObjectMeta
@@ -315,6 +316,13 @@ class TestAnAgentOfV3WhoseAnswersAreDamaged:
         assert [b"sealed" in question for question in honest.questions] == [False, True, True]
 
 
+class _Nameless(Personality, frozen=True, kw_only=True):
+    """A device without sysName."""
+
+    def objects(self) -> dict[str, Scalar]:
+        return {oid: value for oid, value in super().objects().items() if oid != "1.3.6.1.2.1.1.5.0"}
+
+
 class TestASimulatedAgent:
     async def test_that_its_profile_asks_nothing_more_gets_one_packet(
         self, port: int, identifier: SnmpIdentifier
@@ -440,6 +448,27 @@ class TestASimulatedAgent:
         failure = await refused(identifier, access(port, address="127.44.9.9"))
         assert failure.outcome is Outcome.DISCONNECTED
 
+    async def test_with_an_engine_id_that_is_too_long_has_none(self, port: int, identifier: SnmpIdentifier) -> None:
+        face = Personality(object_id="1.3.6.1.4.1.6527.1.3.17", engine_id=b"\x80" * 33)
+        async with SnmpDevice({SIMULATED: face}, port):
+            found = await identifier.identify(access(port))
+        assert found.evidence.engine_id is UNSET
+
+    async def test_of_v1_that_lacks_a_part_of_the_system_group_is_asked_one_by_one(
+        self, port: int, identifier: SnmpIdentifier
+    ) -> None:
+        face = _Nameless(object_id="1.3.6.1.4.1.6527.1.3.17", description=DESCRIPTION)
+        async with SnmpDevice({SIMULATED: face}, port):
+            found = await identifier.identify(access(port, snmp_version="v1"))
+        assert (found.info.version, found.info.hostname) == ("22.10.R1", UNSET)
+
+    async def test_that_lacks_a_part_of_the_system_group_is_not_asked_for_it_again(self, port: int) -> None:
+        oids = (SnmpOid(key="hostname", oid="1.3.6.1.2.1.1.5.0"),)
+        identifier = SnmpIdentifier(Vendors([vendor("v", object_id="1.3.6.1.4.1.8072", oids=oids)]))
+        async with SnmpDevice({SIMULATED: _Nameless()}, port) as device:
+            await identifier.identify(access(port))
+        assert device.asked == {SIMULATED: 1}
+
     async def test_with_a_binary_name_has_a_printable_one(self, port: int, identifier: SnmpIdentifier) -> None:
         face = Personality(object_id="1.3.6.1.4.1.6527.1.3.17", more={"1.3.6.1.2.1.1.5.0": b"\xff\x00\x01zz"})
         async with SnmpDevice({SIMULATED: face}, port):
@@ -449,8 +478,6 @@ class TestASimulatedAgent:
 
 def _from(device: SnmpDevice, asked: Access) -> bytes:
     """The answer to a probe, taken from the simulator without the wire."""
-    from trimtab.lab.snmp_answers import Question, response
-
     device.asked[asked.address] = 1
     system = "1.3.6.1.2.1.1"
     question = Question(1, b"public", 1, (f"{system}.1.0", f"{system}.2.0", f"{system}.5.0"))
@@ -459,8 +486,6 @@ def _from(device: SnmpDevice, asked: Access) -> bytes:
 
 class TestTheProbe:
     def test_of_v2c_passes_over_the_answer_to_another_question(self, identifier: SnmpIdentifier) -> None:
-        from trimtab.lab.snmp_answers import read_question, response
-
         payload, accepts = identifier.probe(PUBLIC, TargetConnectionProfileSpec(protocol="snmp"))
         question = read_question(payload)
         assert question is not None

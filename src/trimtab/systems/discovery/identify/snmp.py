@@ -22,6 +22,7 @@ from trimtab.systems.discovery.identify.snmp_exchange import seconds
 from trimtab.systems.discovery.identify.snmp_failures import malformed
 from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
 from trimtab.systems.discovery.identify.snmp_messages import (
+    LONGEST_ENGINE_ID,
     BadMessage,
     engine_discovery,
     get_request,
@@ -139,7 +140,8 @@ class SnmpIdentifier:
         if system is None:
             system = await agent.get(_first(version))
         octets = system.get(ENGINE_ID)
-        engine_id = octets.hex() if isinstance(octets, bytes) else ""
+        if isinstance(octets, bytes) and len(octets) <= LONGEST_ENGINE_ID:
+            engine_id = octets.hex()
         return await self._described(agent, system, engine_id, standard=version != "v1")
 
     async def _described(self, agent: Agent, system: Values, engine_id: str, *, standard: bool) -> Identified:
@@ -148,7 +150,7 @@ class SnmpIdentifier:
             raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, evidence=Evidence(engine_id=_set(engine_id)))
         choice = self._vendors.snmp(text(system.get(SYS_OBJECT_ID)), text(system.get(SYS_DESCR)))
         entries = choice.spec.oids if choice.spec is not None else ()
-        missing = [oid for oid in _wanted(choice, standard=standard) if oid not in system]
+        missing = _wanted(choice, standard=standard)
         values = {**system, **(await agent.get(missing))} if missing else system
         return self._told(choice, entries, values, engine_id)
 
@@ -187,10 +189,10 @@ def _first(version: Version) -> tuple[str, ...]:
 
 
 def _wanted(choice: Choice[SnmpVendor], *, standard: bool) -> list[str]:
-    """The objects to ask for, each once; the standard's too where there is something to ask at all."""
+    """The objects to ask for, each once, the system group has been; the standard's where there is something to ask."""
     entries = choice.spec.oids if choice.spec is not None else ()
-    wanted = dict.fromkeys(entry.oid for entry in entries)
-    if standard and (choice.spec is None or not wanted.keys() <= set(SYSTEM)):
+    wanted = dict.fromkeys(entry.oid for entry in entries if entry.oid not in SYSTEM)
+    if standard and (choice.spec is None or wanted):
         wanted.update(dict.fromkeys((ENTITY_CLASS, ENTITY_SERIAL, BRIDGE_ADDRESS)))
     return list(wanted)
 

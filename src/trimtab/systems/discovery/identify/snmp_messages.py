@@ -28,6 +28,7 @@ from trimtab.systems.discovery.identify.snmp_ber import (
 
 __all__ = [
     "LARGEST",
+    "LONGEST_ENGINE_ID",
     "BadMessage",
     "EngineId",
     "Response",
