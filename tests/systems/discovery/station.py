@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from tests.runtime.widgets import until_found, until_gone
@@ -42,7 +41,7 @@ from trimtab.systems.discovery.kinds import (
 from trimtab.systems.discovery.system import SYSTEM
 
 GROUP = "discovery.trimtab.dev"
-QUICK = {"probe_timeout": "300ms", "connect_retry": "0s", "timeout": "3s"}
+QUICK = {"probe_timeout": "200ms", "connect_retry": "0s", "timeout": "3s"}
 
 
 class Station:
@@ -84,7 +83,7 @@ class Station:
         await self.client.create(Secret(metadata=self._meta(name), data=data))
 
     async def profile(self, name: str, protocol: Any, port: int, **more: Any) -> None:
-        quick = {name: Duration(value) for name, value in QUICK.items()} | more
+        quick = {name: Duration(value) for name, value in QUICK.items()} | {"probe_retries": 0} | more
         spec = TargetConnectionProfileSpec(protocol=protocol, port=port, **quick)
         await self.client.create(TargetConnectionProfile(metadata=self._meta(name), spec=spec))
 
@@ -99,7 +98,7 @@ class Station:
         profiles: tuple[str, ...],
         secret: str,
         *,
-        period: str = "1s",
+        period: str = "500ms",
         annotations: Mapping[str, str] | None = None,
         fallback: tuple[str, ...] = (),
         connections: tuple[TargetConnection, ...] = (),
@@ -149,8 +148,9 @@ class Station:
         )
 
     async def annotate(self, obj: Any, key: str, value: str) -> Any:
-        metadata = msgspec.structs.replace(obj.metadata, annotations={**(obj.metadata.annotations or {}), key: value})
-        return await self.client.patch(obj, obj.replace(metadata=metadata))
+        metadata = ObjectMeta(name=obj.name, namespace=self.namespace, annotations={key: value})
+        partial = type(obj)(metadata=metadata, spec=UNSET)
+        return await self.client.apply(partial, manager="somebody")
 
     async def everything(self) -> list[Any]:
         """What a reader of the namespace sees, without Secrets."""

@@ -28,6 +28,8 @@ class Book:
         self._blobs, self._teller = blobs, teller
         self._owner = owner_of(rule)
         self._digest = rule.status.ledger if rule.status and rule.status.ledger else ""
+        self.closed_until = 0.0
+        """Where logins that were counted against us are forgotten, none is tried before this time."""
         self._wanted = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
@@ -79,6 +81,22 @@ class Book:
             await self._blobs.unpin(self._owner, digest)
         except BlobError as error:
             log.warning("a ledger is kept too long", error=str(error))
+
+
+class Books:
+    """The books of all loops of a process."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Book] = {}
+
+    def open(self, book: Book) -> None:
+        self._open[id(book)] = book
+
+    def close(self, book: Book) -> None:
+        self._open.pop(id(book), None)
+
+    def others(self, book: Book) -> list[Book]:
+        return [other for other in self._open.values() if other is not book]
 
 
 def owner_of(rule: DiscoveryRule) -> str:

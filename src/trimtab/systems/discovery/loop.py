@@ -60,6 +60,7 @@ class Loop:
         if self._task is not None:
             await ended(self._task)
         await self._book.close()
+        self._tools.books.close(self._book)
         for identifier in self._identifiers.values():
             await identifier.close()
         if reason:
@@ -84,6 +85,9 @@ class Loop:
             if problem:
                 note = f"what was known of each address cannot be read, and is learned anew: {problem}"
                 self._tools.events.warning(self._rule, "LedgerLost", note)
+                window = self._rule.spec.lockout_window.seconds
+                self._book.closed_until = self._tools.clock.now().timestamp() + window
+            self._tools.books.open(self._book)
             await self._book.wake(self._tools.clock.now().timestamp())
             while True:
                 await self._one(await self._due())
@@ -115,9 +119,11 @@ class Loop:
         return None
 
     def _next(self, history: tuple[Run, ...]) -> datetime | None:
+        """When the next run may begin: by the period; after a failure, or a sweep that cannot be trusted, sooner."""
         spec, now = self._rule.spec, self._tools.clock.now()
-        due = opens(spec.windows, spec.period, parse_time(history[0].started) if history else None, now)
-        return due if due is None else max(due, self._not_before)
+        if self._failures:
+            return opens(spec.windows, spec.period, None, max(now, self._not_before))
+        return opens(spec.windows, spec.period, parse_time(history[0].started) if history else None, now)
 
     async def _one(self, going: Run | None) -> None:
         """One run, to its end. What it raises is told, and tried again later."""
@@ -133,7 +139,11 @@ class Loop:
             log.exception("a sweep failed", rule=self._rule.name, namespace=self._rule.namespace)
             await self._failed(error)
         else:
-            self._failures = 0
+            if report.poor:
+                self._put_off()
+            else:
+                self._failures = 0
+            self._tools.measures.ended(self._rule.namespace, self._rule.name, "Succeeded")
             await self._succeeded(run, report)
 
     async def _begin(self, trigger: str, token: str) -> Run:
@@ -177,9 +187,8 @@ class Loop:
         )
 
     async def _failed(self, error: Exception) -> None:
-        self._failures += 1
-        wait = pause(self._failures - 1, AGAIN_AFTER, AGAIN_AT_MOST, self._tools.chance)
-        self._not_before = self._tools.clock.now() + timedelta(seconds=wait)
+        self._tools.measures.ended(self._rule.namespace, self._rule.name, "Failed")
+        wait = self._put_off()
         message = f"{_sentence(error)}; the next try is in {wait:.0f} s"
         self._tools.events.warning(self._rule, "SweepFailed", message)
         try:
@@ -189,6 +198,13 @@ class Loop:
             raise
         except Exception:  # the API may be the very thing that fails; the next try says more
             log.exception("the failure of a sweep cannot be told", rule=self._rule.name)
+
+    def _put_off(self) -> float:
+        """Longer each time in a row. Seconds."""
+        self._failures += 1
+        wait = pause(self._failures - 1, AGAIN_AFTER, AGAIN_AT_MOST, self._tools.chance)
+        self._not_before = self._tools.clock.now() + timedelta(seconds=wait)
+        return wait
 
     def _unready(self, status: DiscoveryRuleStatus, message: str) -> DiscoveryRuleStatus:
         generation = self._rule.metadata.generation

@@ -39,7 +39,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Parting:
-    """After one sweep. `present` are the addresses where something answered, `seen` the Targets that were found."""
+    """After one sweep. `found` are the addresses of devices that said what they are, `present` those where something
+    answered and did not; `seen` are the Targets that were found."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Parting:
         *,
         scope: Scope,
         present: frozenset[str],
+        found: frozenset[str],
         seen: frozenset[str],
         trusted: bool,
         questions: Sequence[Asked],
@@ -57,7 +59,7 @@ class Parting:
     ) -> None:
         self._tools, self._rule, self._book, self._run = tools, rule, book, run
         self._scope, self._present, self._seen, self._trusted = scope, present, seen, trusted
-        self._questions, self._released = questions, released
+        self._found, self._questions, self._released = found, questions, released
         self._now = tools.clock.now().timestamp()
         self.counts = {"stale": 0, "lost": 0, "deleted": 0}
 
@@ -110,7 +112,8 @@ class Parting:
     async def _confirmed(self, steps: Sequence[Step]) -> list[Step]:
         """Without those that a last probe finds."""
         doubtful = [s for s in steps if s.after in (Phase.LOST, Phase.DELETED) and self._in_scope(s.target)]
-        asked = sorted({address for step in doubtful for address in known_addresses(step.target)})
+        known = {address for step in doubtful for address in known_addresses(step.target)}
+        asked = sorted(known - self._found)  # there another device answers
         if not asked:
             return list(steps)
         probes = [question.probe for question in self._questions]

@@ -33,7 +33,7 @@ from trimtab.runtime.predicates import any_change
 from trimtab.runtime.runs import Runs
 from trimtab.runtime.status import ready
 from trimtab.storage.blobs import Blobs
-from trimtab.systems.discovery.book import owner_of
+from trimtab.systems.discovery.book import Books, owner_of
 from trimtab.systems.discovery.findings import Identifier
 from trimtab.systems.discovery.implementations import Pods, Services
 from trimtab.systems.discovery.kinds import (
@@ -129,6 +129,7 @@ class RuleController(Controller[DiscoveryRule]):
             identifiers=_identifiers,
             resolve=system_resolver,
             turns=Turns(),
+            books=Books(),
             measures=self._measures,
             chance=random.Random(),  # noqa: S311 - the order of a sweep guards nothing
         )

@@ -6,6 +6,7 @@ namespace settle one after the other, so that a device which both find has one o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -20,6 +21,7 @@ from trimtab.runtime.runs import Run
 from trimtab.systems.discovery import probes
 from trimtab.systems.discovery.addresses import written
 from trimtab.systems.discovery.asking import Asker
+from trimtab.systems.discovery.attempts import Attempts
 from trimtab.systems.discovery.book import Book
 from trimtab.systems.discovery.devices import Finding, group
 from trimtab.systems.discovery.dressing import Dresser
@@ -70,6 +72,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     targets: TargetCounts
     overlap: str = ""
     held: str = ""
+    poor: bool = False
+    """It may not be trusted about what is gone, and is soon done again."""
 
 
 class TooLong(Exception):  # noqa: N818 - it reads as what is wrong
@@ -84,7 +88,8 @@ class RuleRun:
     ) -> None:
         self._tools, self._settings, self._book, self._teller = tools, settings, book, teller
         self._identifiers, self._run, self._rule = identifiers, run, settings.rule
-        self._complaints: dict[str, int] = {}
+        self._complaints: dict[str, str] = {}
+        self._told: set[str] = set()
         self._dresser = Dresser(settings, self._complain)
         self._refused: dict[str, str] = {}
         self._overlaps: dict[str, str] = {}
@@ -108,7 +113,7 @@ class RuleRun:
                 addresses=scope.addresses,
                 questions=questions,
                 sweeper=tools.sweeper,
-                asker=Asker(self._settings, self._identifiers, self._book, tools.clock, repinned=self._repinned),
+                asker=self._asker(),
                 book=self._book,
                 clock=tools.clock,
                 progress=progress,
@@ -117,6 +122,13 @@ class RuleRun:
                 packets_per_second=rate,
             ).sweep()
         return await self._conclude(scope, swept, costs, questions)
+
+    def _asker(self) -> Asker:
+        window = self._rule.spec.lockout_window.seconds
+        attempts = Attempts(self._book, self._tools.books, self._tools.clock, window)
+        return Asker(
+            self._settings, self._identifiers, self._book, attempts, self._tools.clock, repinned=self._repinned
+        )
 
     def _begin(self, signed: str) -> None:
         """The ledger for this run. The one that it holds goes on when it is this run over the same questions."""
@@ -135,11 +147,9 @@ class RuleRun:
     async def _conclude(self, scope: Scope, swept: Swept, costs: Plan, questions: Sequence[probes.Asked]) -> Report:
         """Everything is asked: settle it whole, let go of what is gone, and count."""
         poor = swept.quality.poor
-        present = frozenset(  # and did not say what it is
-            scope.addresses.at(position)
-            for position, byte in enumerate(swept.outcomes)
-            if byte >= Outcome.OPEN and byte != Outcome.IDENTIFIED
-        )
+        answered = (p for p, byte in enumerate(swept.outcomes) if byte >= Outcome.OPEN)
+        found = frozenset(finding.address for finding in swept.findings)
+        present = frozenset(map(scope.addresses.at, answered)) - found
         async with self._tools.turns.of(self._rule.namespace):
             settlement = await self._settle(swept.findings, complete=not swept.resumed and not poor, present=present)
             parting = Parting(
@@ -149,6 +159,7 @@ class RuleRun:
                 self._run,
                 scope=scope,
                 present=present,
+                found=found,
                 seen=settlement.seen,
                 trusted=not poor,
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
@@ -237,6 +248,7 @@ class RuleRun:
             entries=_folded(entries),
             targets=TargetCounts(ready=phases[Phase.READY], stale=phases[Phase.STALE], lost=phases[Phase.LOST]),
             overlap=self._overlap(),
+            poor=bool(reason),
             held=held,
         )
 
@@ -247,10 +259,11 @@ class RuleRun:
     async def _settle(self, findings: Sequence[Finding], *, complete: bool, present: frozenset[str]) -> Settlement:
         """Decide and write, and again what met somebody else's write."""
         order = [connection.name for connection in self._settings.connections]
-        devices = group(findings, order)
+        devices = await asyncio.to_thread(group, findings, order)
         for _ in range(ROUNDS):
             targets = await self._targets()
-            settlement = settle(
+            settlement = await asyncio.to_thread(  # it takes a while for thousands
+                settle,
                 devices,
                 targets,
                 _view(self._rule),
@@ -261,6 +274,7 @@ class RuleRun:
                 name=self._dresser.name,
                 make=self._dresser.make,
             )
+            self._pass_on()
             written = await write(self._tools.client, self._rule, settlement.writes)
             self._created += len(written.created)
             self._changed += len(written.changed)
@@ -325,10 +339,13 @@ class RuleRun:
         return f"{len(self._overlaps)} devices belong to rules that go before this one: {some}{more}"
 
     def _complain(self, reason: str, message: str) -> None:
-        """Once a run for each reason: a thousand devices with one fault are one fault."""
-        self._complaints[reason] = self._complaints.get(reason, 0) + 1
-        if self._complaints[reason] == 1:
-            self._tools.events.warning(self._rule, reason, message)
+        """One for each reason is enough: a thousand devices with one fault are one fault."""
+        self._complaints.setdefault(reason, message)
+
+    def _pass_on(self) -> None:
+        for reason in self._complaints.keys() - self._told:
+            self._told.add(reason)
+            self._tools.events.warning(self._rule, reason, self._complaints[reason])
 
     @property
     def _now(self) -> datetime:

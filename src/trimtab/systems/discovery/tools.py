@@ -12,6 +12,7 @@ from trimtab.model.clock import Clock
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
 from trimtab.storage.blobs import Blobs
+from trimtab.systems.discovery.book import Books
 from trimtab.systems.discovery.findings import Identifier
 from trimtab.systems.discovery.measures import Measures
 from trimtab.systems.discovery.plan import Shared
@@ -42,5 +43,6 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     identifiers: Callable[[Iterable[str], Vendors], Awaitable[Identifiers]]
     resolve: Resolve
     turns: Turns
+    books: Books
     measures: Measures
     chance: Random

@@ -1,0 +1,123 @@
+"""Logins during a sweep: which may be tried, noted before they are, and what came of them.
+
+The rules are in `logins`; this keeps them for whole devices: over protocols, over the addresses that are known to be one
+device or show one key, and over the rules of this process that ask the same device. A community of SNMP v1 and v2c is part
+of the question, locks nobody out, and does not come here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from trimtab.model.clock import Clock, format_time
+from trimtab.systems.discovery import logins
+from trimtab.systems.discovery.book import Book, Books
+from trimtab.systems.discovery.findings import NotIdentified, Outcome
+from trimtab.systems.discovery.ledger import AddressRecord, same_device, siblings
+from trimtab.systems.discovery.logins import LoginRecord, State, Use
+
+UNSENT = (Outcome.WAITING, Outcome.KEY_CHANGED, Outcome.TLS_FAILED)
+"""With these the device never got the credential."""
+
+
+class Attempts:
+    """For one sweep of one rule."""
+
+    def __init__(self, book: Book, books: Books, clock: Clock, window: float) -> None:
+        self._book, self._books, self._clock, self._window = book, books, clock, window
+        self._siblings = siblings(book.ledger)
+        self._shown = _shown(book)
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def begin(self, address: str, protocol: str, secrets: Sequence[str]) -> str:
+        """The credential to try now. The attempt is noted, durably unless this credential has worked there before.
+        NotIdentified while none may be tried."""
+        if self._now < self._book.closed_until:
+            raise _waiting(self._book.closed_until, "what was known of logins is lost")
+        record = self._login(address, protocol)
+        choice = logins.choose(record, secrets, self._now, self._window, others=self._elsewhere(address, protocol))
+        if not isinstance(choice, Use):
+            raise _waiting(choice.until)
+        self._put_login(address, protocol, logins.attempted(record, choice.secret, self._now))
+        if record.worked != choice.secret:
+            await self._book.commit()
+        return choice.secret
+
+    def end(self, address: str, protocol: str, secret: str, failure: NotIdentified | None = None) -> None:
+        """What came of it."""
+        record = self._login(address, protocol)
+        if failure is None:
+            record = logins.succeeded(record, secret, self._now)
+        elif failure.outcome is Outcome.AUTHENTICATION_FAILED:
+            record = logins.failed(record, secret, self._now)
+        else:
+            record = logins.dropped(record, unsent=failure.outcome in UNSENT)
+        self._put_login(address, protocol, record)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, address: str, protocol: str, key: str) -> AsyncIterator[None]:
+        """Addresses that show one key are one device: they are asked in turn, and a refusal counts for all of them."""
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            addresses = self._shown.setdefault(protocol, {}).setdefault(key, set())
+            for other in addresses - {address}:
+                record = self._login(other, protocol)
+                if logins.state(record, self._now, self._window) is State.LOCKED:
+                    raise _waiting(max(record.failed.values(), default=self._now) + self._window)
+            addresses.add(address)
+            yield
+
+    def pin(self, address: str, protocol: str, key: str) -> None:
+        """The key that the device shows from now on."""
+        record = self._record(address)
+        if record.pins.get(protocol) != key:
+            pins = {**record.pins, protocol: key}
+            self._book.ledger.records[address] = msgspec.structs.replace(record, pins=pins)
+        self._shown.setdefault(protocol, {}).setdefault(key, set()).add(address)
+
+    def pins(self, address: str, protocol: str) -> frozenset[str]:
+        """Nothing on first use. Later its own key, and those of the rule's other devices: one of them may have moved."""
+        if protocol not in self._record(address).pins:
+            return frozenset()
+        return frozenset(self._shown.get(protocol, ()))
+
+    def _elsewhere(self, address: str, protocol: str) -> Iterator[LoginRecord]:
+        """What the same device did by other protocols, at its other addresses, and for other rules."""
+        target = self._record(address).target
+        yield from same_device(self._book.ledger, address, protocol, self._siblings.get(target, ()))
+        for other in self._books.others(self._book):
+            yield from same_device(other.ledger, address, "")
+
+    def _login(self, address: str, protocol: str) -> LoginRecord:
+        return self._record(address).logins.get(protocol) or LoginRecord()
+
+    def _put_login(self, address: str, protocol: str, login: LoginRecord) -> None:
+        record = self._record(address)
+        changed = msgspec.structs.replace(record, logins={**record.logins, protocol: login})
+        self._book.ledger.records[address] = changed
+
+    def _record(self, address: str) -> AddressRecord:
+        return self._book.ledger.records.get(address) or AddressRecord()
+
+    @property
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def _waiting(until: float, why: str = "a login was refused") -> NotIdentified:
+    when = format_time(datetime.fromtimestamp(until, tz=UTC))
+    detail = f"{why}; so that the device does not lock us out, nothing is tried before {when}"
+    return NotIdentified(Outcome.WAITING, detail)
+
+
+def _shown(book: Book) -> dict[str, dict[str, set[str]]]:
+    """By protocol and key, the addresses that showed it."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for address, record in book.ledger.records.items():
+        for protocol, pin in record.pins.items():
+            found.setdefault(protocol, {}).setdefault(pin, set()).add(address)
+    return found
