@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
+from tests.systems.discovery.example_vendors import add_vendors
 from tests.systems.discovery.station import Station, condition, is_ready
 from trimtab.lab.gnmi import GnmiDevice, ServerTls
 from trimtab.lab.gnmi_certificates import Authority, self_signed
@@ -17,10 +18,8 @@ from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.lab.snmpd import Snmpd, SnmpUser
 from trimtab.lab.ssh import SshDevice
 from trimtab.lab.ssh_personalities import EOS, IOS
-from trimtab.model import yaml
 from trimtab.model.duration import Duration
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Untyped
 from trimtab.systems.discovery.kinds import (
     DiscoveryProfile,
     DiscoveryRule,
@@ -34,7 +33,6 @@ from trimtab.systems.discovery.kinds import (
 )
 from trimtab.testing.ports import free_ports
 
-VENDORS = Path(__file__).parents[3] / "examples" / "discovery" / "vendors"
 LOGIN = ("admin", "right-0ne")
 USER = SnmpUser(name="ops", auth_password="authentic-1", priv_password="private-1")
 CA = Authority()
@@ -80,9 +78,7 @@ async def begin(
     tls: str = "tls",
 ) -> DiscoveryRule:
     """The rule, when it has swept once. Its vendor profiles are those of the example."""
-    for document in (part for path in VENDORS.glob("*.yaml") for part in yaml.load_all(path.read_text())):
-        document["metadata"]["namespace"] = station.namespace
-        await station.client.create(Untyped(document))
+    await add_vendors(station)
     await station.secret(
         "login", username=LOGIN[0], password=LOGIN[1], community="public", snmp_user=USER.name,
         auth_protocol="SHA", auth_password=USER.auth_password, priv_protocol="AES", priv_password=USER.priv_password,
