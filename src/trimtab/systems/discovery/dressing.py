@@ -51,6 +51,12 @@ class Dresser:
                 connection_profile=entry.connection_profile,
                 sync_profile=entry.sync_profile,
             )
+        else:
+            self._complain(
+                "NoConnectionProfile",
+                f"none of targetConnectionProfiles is for {info.protocol or 'this'} and vendor {spec.provider}, as for "
+                f"{address}: such Targets name no credentials",
+            )
         return Made(
             spec=spec,
             labels=self._labels(device),
