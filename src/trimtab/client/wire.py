@@ -17,6 +17,8 @@ from collections.abc import AsyncGenerator
 
 import httptools
 
+from trimtab.client.sockets import connect
+
 KEPT = 15.0  # seconds that an idle connection is used again; servers close them later than that
 MAX_HEAD = 64 * 1024
 HIGH_WATER = 1024 * 1024
@@ -110,12 +112,8 @@ class Wire:
         made = Connection(loop, self._all)
         try:
             async with asyncio.timeout(self._connect_timeout):
-                if isinstance(self._target, str):
-                    await loop.create_unix_connection(lambda: made, self._target)
-                else:
-                    host, port = self._target
-                    name = (self._server_name or host) if self._tls else None
-                    await loop.create_connection(lambda: made, host, port, ssl=self._tls, server_hostname=name)
+                host = "" if isinstance(self._target, str) else self._target[0]
+                await connect(self._target, self._tls, self._server_name or host, made)
         except TimeoutError:
             raise NotConnected(f"did not answer within {self._connect_timeout:g} s") from None
         return made
