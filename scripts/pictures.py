@@ -24,9 +24,10 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from trimtab.testing.embedded import TrimtabServer
+from trimtab.testing.processes import Process
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH = 96
+WIDTH, WIDE = 96, 112
 BLACK, RED, GREEN, YELLOW = (57, 64, 76), (240, 113, 120), (140, 212, 122), (240, 198, 116)
 BLUE, MAGENTA, CYAN, WHITE = (122, 170, 245), (199, 146, 234), (110, 205, 220), (214, 222, 235)
 COLOURS = [BLACK, RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, WHITE]
@@ -75,6 +76,16 @@ OPERATOR = (
 )
 """An operator at work: it makes what is declared, brings back what was deleted, says what is missing, refuses what is wrong."""
 
+DEVICES = (
+    "kubectl apply -R -f examples/discovery/ | tail -3",
+    "kubectl wait discoveryrule/lab --for=condition=Ready --timeout=60s",
+    "kubectl get targets",
+    "trimtab discovery why 127.10.0.8",
+    "trimtab discovery plan lab",
+    "trimtab discovery run lab 2>/dev/null",
+)
+"""Discovery at work: devices are found, one refuses the password, and a sweep has its price."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -114,6 +125,8 @@ def main() -> None:
     (folder / "discovery.svg").write_text(discovery())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        devices(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -135,11 +148,23 @@ def operator(folder: Path, place: Path) -> None:
         save(folder, "operator", "an operator", [(command, normal(started)), ("", ""), *scenes])
 
 
+def devices(folder: Path, place: Path) -> None:
+    """The example of network discovery, with its fleet."""
+    log = place / "fleet.log"
+    fleet = [sys.executable, "-m", "trimtab.lab.fleet"]
+    with TrimtabServer(place, flags=("--systems", "discovery")) as server, Process(fleet, log=log) as started:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: "controller works" in server.log(), within=60)
+        started.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=60)
+        scenes = [(command.removesuffix(" 2>/dev/null"), stage.run(command)) for command in DEVICES]
+        save(folder, "devices", "network discovery", [("python -m trimtab.lab.fleet &", ""), *scenes], WIDE)
+
+
 class Stage:
     """Where the commands run: a folder with the examples in it, and nothing of the user's own."""
 
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, kubeconfig: Path, width: int = WIDTH) -> None:
+        self._folder, self._width = folder, width
         (folder / "examples").symlink_to(ROOT / "examples")
         (folder / "green.yaml").write_text(CONFLICT)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -154,7 +179,7 @@ class Stage:
     def run(self, command: str) -> str:
         """What a command says on a terminal of the picture's width, colours included."""
         ours, its = pty.openpty()
-        termios.tcsetwinsize(its, (50, WIDTH))
+        termios.tcsetwinsize(its, (50, self._width))
         process = subprocess.Popen(command, shell=True, cwd=self._folder, env=self._env, stdout=its, stderr=its)
         os.close(its)
         said = b"".join(iter(lambda: _read(ours), b""))
@@ -189,12 +214,13 @@ def normal(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-01T12:00:00Z", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:7443", text)
     text = re.sub(r"(?<![\w.-])\d+(ms|s)(?= ago|\s|$)", lambda found: "1s".ljust(len(found[0])), text)
+    text = re.sub(r"(?<=Succeeded in )\d+ s", "2 s", text)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def save(folder: Path, name: str, title: str, scenes: Sequence[tuple[str, str]]) -> None:
+def save(folder: Path, name: str, title: str, scenes: Sequence[tuple[str, str]], width: int = WIDTH) -> None:
     """A picture of commands and what they say."""
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="standard")
     for command, said in scenes:
         if command:
             console.print(Text.assemble(("$ ", "green"), (command, "bold bright_white")))

@@ -87,7 +87,7 @@ def test_the_plan_says_what_a_sweep_costs_at_most(campus: Program, ports: tuple[
     assert "addresses            13" in ran.lines
     assert "packets              39" in ran.lines
     assert "sockets              14" in ran.lines
-    assert re.search(r"^worst case +1\.\d+s, within the period of 1m$", ran.out, re.MULTILINE)
+    assert re.search(r"^worst case +1\.\d+s \(within the period, 1m\)$", ran.out, re.MULTILINE)
     assert f"probes               ssh tcp/{ports[0]}, snmp udp/{ports[1]}" in ran.lines
 
 

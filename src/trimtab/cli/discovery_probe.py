@@ -182,7 +182,7 @@ _ORDER = (Outcome.NOT_SENT, Outcome.UNREACHABLE, Outcome.REFUSED, Outcome.OPEN)
 def _show_plan(intended: Intended) -> None:
     reckoned, period = intended.plan, intended.rule.spec.period
     fits = reckoned.worst_case.seconds <= period.seconds
-    worst = f"{reckoned.worst_case}, {'within' if fits else 'LONGER THAN'} the period of {period}"
+    worst = f"{reckoned.worst_case} ({'within' if fits else 'LONGER THAN'} the period, {period})"
     rows = (
         ("addresses", f"{reckoned.addresses}" + (", written unprobed" if intended.static else "")),
         ("packets", str(reckoned.probes)),
