@@ -88,7 +88,8 @@ class Channel(asyncssh.SSHServerSession[bytes]):
             self._enter(command)
         else:
             self._line += key
-            self._channel.write(key)
+            if self._personality.echo:
+                self._channel.write(key)
 
     def _enter(self, command: str) -> None:
         if not command:

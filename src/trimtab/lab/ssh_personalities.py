@@ -60,6 +60,7 @@ class Personality(msgspec.Struct, frozen=True, kw_only=True):
     page: int = 0
     """Lines after which the pager stops; 0 for none. `terminal length 0` switches it off."""
     pager: str = " --More-- "
+    echo: bool = True
     exec: Exec = Exec.SERVED
     netconf: Netconf | None = None
 

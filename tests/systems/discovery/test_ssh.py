@@ -72,6 +72,12 @@ async def test_a_device_that_hangs_up_after_one_exec_is_asked_the_rest_by_a_shel
     assert (device.logins, device.failed_logins) == (2, 0)
 
 
+async def test_a_shell_that_does_not_echo_is_read() -> None:
+    async with SshDevice(replace(IOS, echo=False)) as device:
+        found = await identify(device)
+    assert found.info == IOS_INFO
+
+
 async def test_a_device_that_takes_exec_and_says_nothing_is_asked_by_a_shell() -> None:
     async with SshDevice(replace(IOS, exec=Exec.WAITS)) as device:
         found = await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="500ms"))

@@ -25,6 +25,8 @@ QUIET = 0.15
 """Seconds without a byte after which a terminal is taken to wait for us."""
 FIRST = 1.0
 """Seconds that a shell may take for its first byte before an empty line is typed."""
+NO_ECHO = 1.0
+"""Seconds of silence at a prompt after which a terminal is taken not to echo what is typed."""
 WIDTH, HEIGHT = 511, 1000
 """A terminal that breaks no lines and needs no pager."""
 
@@ -142,13 +144,16 @@ class _Shell:
         display.clear()
         self._type(f"{command}\n")
         while True:
-            moved = await display.changed(QUIET)
+            waits = screen.ends_with(display.text, self._prompt)
+            if waits and command in display.text:
+                break
+            # A prompt before the echo is of an earlier empty line, unless nothing follows: then there is no echo.
+            if not await display.changed(NO_ECHO if waits else None):
+                break
             if screen.asks_for_more(screen.last_line(display.text)):
                 display.cut_last_line()
                 self._type(" ")
-            elif screen.ends_with(display.text, self._prompt) and (command in display.text or not moved):
-                # A prompt before the echo is of an earlier empty line; a device without echo is quiet at its prompt.
-                return screen.output(display.text, command)
+        return screen.output(display.text, command)
 
     def _type(self, text: str) -> None:
         self._channel.write(text.encode())
