@@ -448,6 +448,14 @@ class TestASimulatedAgent:
         failure = await refused(identifier, access(port, address="127.44.9.9"))
         assert failure.outcome is Outcome.DISCONNECTED
 
+    @pytest.mark.parametrize("credential", [PUBLIC, SEALED], ids=["v2c", "v3"])
+    @pytest.mark.parametrize("address", ["router1.example", "127.0.0.256", ""])
+    async def test_is_never_looked_up_by_a_name(
+        self, port: int, identifier: SnmpIdentifier, address: str, credential: Login
+    ) -> None:
+        failure = await refused(identifier, access(port, credential, address=address))
+        assert failure.outcome is Outcome.NOT_RESOLVED
+
     async def test_with_an_engine_id_that_is_too_long_has_none(self, port: int, identifier: SnmpIdentifier) -> None:
         face = Personality(object_id="1.3.6.1.4.1.6527.1.3.17", engine_id=b"\x80" * 33)
         async with SnmpDevice({SIMULATED: face}, port):

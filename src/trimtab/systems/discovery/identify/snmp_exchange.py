@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import socket
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trimtab.model.duration import Duration
 from trimtab.systems.discovery.identify.snmp_messages import LARGEST
 from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
 
 MOST_PASSED_OVER = 64
+
+_IPV4 = re.compile(r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}", re.ASCII)
 
 T = TypeVar("T")
 
@@ -25,10 +28,8 @@ class Exchange:
     """A UDP socket to one device. OSError when our machine has none to give, or does not know the address."""
 
     def __init__(self, address: str, port: int) -> None:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            address, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
-        )[0]
-        self._socket = socket.socket(family, kind, protocol)
+        family, place = _place(address, port)
+        self._socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
             self._socket.setblocking(False)
             self._socket.connect(place)
@@ -55,6 +56,15 @@ class Exchange:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _place(address: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """Where to connect to. OSError when it is not an IP address: a name would be looked up, and block everyone."""
+    if _IPV4.fullmatch(address):  # nearly always, and much faster than to ask the system
+        return socket.AF_INET, (address, port)
+    flags = socket.AI_NUMERICHOST  # it knows scopes, as in fe80::1%eth0
+    family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM, flags=flags)[0]
+    return family, place
 
 
 def patience(profile: TargetConnectionProfileSpec) -> tuple[float, int]:
