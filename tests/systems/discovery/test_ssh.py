@@ -80,7 +80,7 @@ async def test_a_shell_that_does_not_echo_is_read() -> None:
 
 async def test_a_device_that_takes_exec_and_says_nothing_is_asked_by_a_shell() -> None:
     async with SshDevice(replace(IOS, exec=Exec.WAITS)) as device:
-        found = await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="500ms"))
+        found = await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="1500ms"))
     assert found.info == IOS_INFO
 
 
@@ -148,8 +148,9 @@ async def test_a_device_that_misbehaves_after_the_login_is_told_by_its_host_key(
     way: Exec, fault: Fault, outcome: Outcome
 ) -> None:
     async with SshDevice(replace(IOS, exec=way, page=0), fault=fault) as device:
+        asked = access("ssh", device.address, device.port, timeout="1s" if fault is Fault.HANG else "5s")
         with pytest.raises(NotIdentified) as caught:
-            await SshIdentifier(VENDORS).identify(access("ssh", device.address, device.port, timeout="400ms"))
+            await SshIdentifier(VENDORS).identify(asked)
     assert caught.value.outcome is outcome, caught.value.detail
     assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
     assert device.failed_logins == 0

@@ -4,13 +4,16 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import asyncssh
 import pytest
 
 from tests.systems.discovery.ssh_access import VENDORS, access
+from trimtab.lab.network import Bed, Space, available
 from trimtab.lab.sshd import Sshd
-from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
+from trimtab.systems.discovery.findings import Access, Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
 from trimtab.systems.discovery.identify.ssh_session import logged_in
 from trimtab.systems.discovery.identify.ssh_terminal import Terminal, Way
@@ -69,3 +72,24 @@ async def test_many_are_identified_at_once(sshd: Sshd) -> None:
     identifier = SshIdentifier(VENDORS)
     found = await asyncio.gather(*(identifier.identify(to(sshd)) for _ in range(20)))
     assert {each.pin for each in found} == {sshd.pin}
+
+
+@pytest.mark.skipif(bool(available()), reason="needs network namespaces")
+def test_devices_behind_a_network_are_identified(tmp_path: Path) -> None:
+    async def identify_some() -> list[Identified]:
+        identifier = SshIdentifier(VENDORS)
+        asked = [
+            access("ssh", address, 22, timeout="10s", username="lab", password="lab")
+            for address in ("10.77.0.1", "10.77.3.200", "10.77.15.254", "fd77::5")
+        ]
+        return await asyncio.gather(*(identifier.identify(each) for each in asked))
+
+    def from_the_other_side(space: Space) -> list[Identified]:
+        space.enter()
+        return asyncio.run(identify_some())
+
+    with Bed() as bed, ThreadPoolExecutor(1) as thread:
+        both = ["ListenAddress 0.0.0.0:22"]
+        with Sshd(tmp_path, 22, address="::", settings=both, prefix=bed.b.command([])) as server:
+            found = thread.submit(from_the_other_side, bed.a).result()
+            assert [each.pin for each in found] == [server.pin] * 4

@@ -187,15 +187,15 @@ async def test_a_password_is_not_given_where_a_code_is_asked_for() -> None:
 async def test_a_device_that_misbehaves_before_the_login_ends_soon(fault: Fault, outcome: Outcome) -> None:
     async with SshDevice(fault=fault) as device:
         started = time.monotonic()
-        failure = await refusal(to(device, timeout="500ms"))
+        failure = await refusal(to(device, timeout="500ms" if outcome is Outcome.TIMED_OUT else "5s"))
         assert failure.outcome is outcome, failure.detail
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 4
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP_AT_LOGIN, Fault.HANG_AT_LOGIN])
 async def test_a_credential_without_an_answer_counts_as_refused(fault: Fault) -> None:
     async with SshDevice(fault=fault) as device:
-        failure = await refusal(to(device, timeout="500ms"))
+        failure = await refusal(to(device, timeout="1s"))
         assert failure.outcome is Outcome.AUTHENTICATION_FAILED
         assert len(device.credentials) == 1
 
