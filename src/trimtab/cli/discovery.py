@@ -48,10 +48,12 @@ def why(
 
     Example:  trimtab discovery why 10.1.2.3 -A
     """
-    from trimtab.cli import discovery_why as command
+    from trimtab.cli import discovery_why
+    from trimtab.cli.discovery_ledger import Place
 
-    place = command.Place(blobs, blobs_token_file, blobs_ca_file)
-    raise typer.Exit(command.why(access(kubeconfig, context, namespace), address, everywhere=everywhere, place=place))
+    place = Place(blobs, blobs_token_file, blobs_ca_file)
+    reached = access(kubeconfig, context, namespace)
+    raise typer.Exit(discovery_why.why(reached, address, everywhere=everywhere, place=place))
 
 
 @app.command()
@@ -107,6 +109,7 @@ def release(
     Example:  trimtab discovery release campus
     """
     from trimtab.cli import discovery_run
+    from trimtab.cli.discovery_ledger import Place
 
-    place = discovery_run.Place(blobs, blobs_token_file, blobs_ca_file)
+    place = Place(blobs, blobs_token_file, blobs_ca_file)
     raise typer.Exit(discovery_run.release(access(kubeconfig, context, namespace), rule, place))

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 
-__all__ = ["Place", "why"]
-
 
 def why(access: Access, address: str, *, everywhere: bool, place: Place) -> int:
     return run(_why(access, _canonical(address), everywhere, place))
