@@ -133,7 +133,7 @@ async def test_a_device_that_talks_without_end_before_it_is_asked_is_cut(tmp_pat
     async with asyncio.timeout(10):
         await cut.wait()
     assert link.lost
-    link.close()
+    await link.close()
     server.close()
 
 

@@ -71,7 +71,7 @@ class GnmiIdentifier:
                 failure.evidence = msgspec.structs.replace(failure.evidence, tls_key=failure.pin)
             raise
         finally:
-            link.close()
+            await link.close()
 
     async def close(self) -> None:
         self._contexts.clear()
@@ -165,7 +165,7 @@ async def _connect(link: Link, access: Access, context: Any, seconds: float) -> 
         raise await failures.not_connected(error, access, seconds) from None
     pin = tls.judge(access, link.certificate) if context is not None else ""
     try:
-        await link.offer()
+        link.offer()
     except OSError as error:
         raise failures.no_socket(error) from None
     return pin

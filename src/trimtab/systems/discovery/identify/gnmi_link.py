@@ -11,12 +11,15 @@ caveats     One more hop in this process: see `bench/peers/gnmi_rate.py` for wha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
 
 FIRST = 16
+CLOSING = 1.0
 GREETING = 64 * 1024
 """What a device may send before it is asked: settings of HTTP/2."""
 
@@ -26,9 +29,10 @@ class Link:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._listener: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
+        self._joining: asyncio.Task[Any] | None = None
         self._device = _Side()
-        self._local: _Side | None = None
+        self._local = _Side(self._device)
 
     @property
     def target(self) -> str:
@@ -38,7 +42,7 @@ class Link:
     @property
     def lost(self) -> bool:
         """Whether the device has broken off."""
-        return self._device.closed
+        return self._device.gone.is_set()
 
     @property
     def error(self) -> Exception | None:
@@ -62,29 +66,40 @@ class Link:
         name = server_name if context else None
         await loop.create_connection(lambda: self._device, address, port, ssl=context, server_hostname=name)
 
-    async def offer(self) -> None:
+    def offer(self) -> None:
         """Let gRPC come, once. OSError when this machine has no room for a socket."""
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(self._accept, os.fspath(self._path))
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.setblocking(False)
+        self._listener.bind(os.fspath(self._path))
+        self._listener.listen(1)
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._accept, self._listener)
 
-    def _accept(self) -> asyncio.Protocol:
-        if self._local is not None:
-            return _Refused()
-        self._local = _Side(self._device)
-        asyncio.get_running_loop().call_soon(self._withdraw)
-        return self._local
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            taken, _ = listener.accept()
+            self._withdraw()
+            loop = asyncio.get_running_loop()
+            self._joining = loop.create_task(loop.connect_accepted_socket(lambda: self._local, taken))
 
     def _withdraw(self) -> None:
         if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
             self._listener.close()
             self._listener = None
             self._path.unlink(missing_ok=True)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """When this returns the sockets are closed too."""
         self._withdraw()
-        for side in (self._device, self._local):
-            if side is not None and side.transport is not None:
-                side.transport.abort()
+        self._device.end()
+        self._local.end()
+        with contextlib.suppress(TimeoutError):  # they close by themselves a little later
+            async with asyncio.timeout(CLOSING):
+                if self._joining is not None:
+                    await asyncio.wait([self._joining])
+                for side in (self._device, self._local):
+                    if side.transport is not None:
+                        await side.gone.wait()
 
 
 class _Side(asyncio.Protocol):
@@ -92,22 +107,31 @@ class _Side(asyncio.Protocol):
 
     def __init__(self, peer: _Side | None = None) -> None:
         self.transport: Any = None
-        self.closed = False
+        self.gone = asyncio.Event()
         self.error: Exception | None = None
         self.first = b""
         self._peer = peer
         self._early = bytearray()
+        self._ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
-        if self._peer is not None:
+        if self._ended:
+            self.transport.abort()
+        elif self._peer is not None:
             self._peer.join(self)
 
     def join(self, peer: _Side) -> None:
         self._peer = peer
-        peer.transport.write(self._early)
-        if self.closed:
+        peer.transport.write(bytes(self._early))
+        if self.gone.is_set():
             peer.transport.close()
+
+    def end(self) -> None:
+        """At once, or as soon as it has begun."""
+        self._ended = True
+        if self.transport is not None:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if len(self.first) < FIRST:
@@ -128,11 +152,7 @@ class _Side(asyncio.Protocol):
             self._peer.transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.closed, self.error = True, error
+        self.error = error
+        self.gone.set()
         if self._peer is not None:
             self._peer.transport.close()
-
-
-class _Refused(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
