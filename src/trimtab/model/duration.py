@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from fractions import Fraction
 from typing import Any, Self
@@ -38,6 +39,7 @@ class Duration(str):
         return {"type": "string", "pattern": PATTERN, "maxLength": MAX_LENGTH}
 
 
+@functools.lru_cache(maxsize=1024)
 def nanoseconds(text: str) -> int:
     """What `time.ParseDuration` reads. Parts of a nanosecond are cut."""
     if len(text) > MAX_LENGTH or not _DURATION.fullmatch(text):

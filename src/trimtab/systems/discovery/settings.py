@@ -6,6 +6,7 @@ then the loop is replaced.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -153,7 +154,7 @@ class _Gathering:
         why: dict[str, str] = {}
         serving = []
         for login in logins:
-            problem = lacks(login.values, profile.spec)
+            problem = lacks(login.values, profile.spec) or await asyncio.to_thread(_unsound, login, profile.spec)
             if problem:
                 why[login.secret] = problem
             else:
@@ -256,6 +257,22 @@ def lacks(values: Mapping[str, Redacted], profile: TargetConnectionProfileSpec) 
         return "has no key username"
     if "password" not in values and "ssh-privatekey" not in values:
         return "has neither password nor ssh-privatekey"
+    return ""
+
+
+def _unsound(login: Login, profile: TargetConnectionProfileSpec) -> str:
+    """What is wrong with the values themselves, as far as that can be told without asking a device."""
+    if profile.protocol != "snmp":
+        return ""
+    from trimtab.systems.discovery.identify import snmp_login  # with a library that rules without SNMP do not need
+
+    try:
+        if snmp_login.version_of(login, profile) == "v3":
+            snmp_login.check_v3(login)
+        else:
+            snmp_login.community(login)
+    except snmp_login.BadLogin as error:
+        return f"is not sound: {error}"
     return ""
 
 
