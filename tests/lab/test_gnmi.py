@@ -107,11 +107,14 @@ async def test_the_command_serves_a_device(tmp_path: Path) -> None:
         str(port),
         "--address",
         "127.0.8.77",
+        "--name",
+        "spine9",
     ]
     process = Process(command, log=tmp_path / "gnmi.log")
     try:
         process.wait_until(lambda: "Ctrl-C" in (tmp_path / "gnmi.log").read_text(), within=20)
         answer = await capabilities(f"127.0.8.77:{port}")
         assert answer.supported_models[0].organization == "Arista Networks, Inc."
+        assert await get(f"127.0.8.77:{port}", "system/state/hostname") == {"hostname": b'"spine9"'}
     finally:
         process.stop()

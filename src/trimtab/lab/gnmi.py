@@ -227,9 +227,13 @@ async def serve(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m trimtab.lab.gnmi", description="A gNMI device, for demonstrations and tests."
+        prog="python -m trimtab.lab.gnmi",
+        description="A gNMI device, for demonstrations and tests.",
+        epilog="Example: python -m trimtab.lab.gnmi --vendor eos --name spine2 --serial S2 --address 127.0.0.12 --tls",
     )
     parser.add_argument("--vendor", choices=sorted(DEVICES), default="srlinux", help="whose device it is (srlinux)")
+    parser.add_argument("--name", help="what it is called")
+    parser.add_argument("--serial", help="the serial number of its chassis")
     parser.add_argument("--address", action="append", help="where it listens; may be given again (127.0.0.1)")
     parser.add_argument("--port", type=int, default=57400, help="0 picks a free one (57400)")
     parser.add_argument("--username", default="admin")
@@ -249,10 +253,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from trimtab.lab.gnmi_certificates import self_signed
 
         tls = self_signed(addresses=addresses, expired=chosen.expired)
+    given = {"name": chosen.name, "serial": chosen.serial}
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(
             serve(
-                DEVICES[chosen.vendor](),
+                DEVICES[chosen.vendor](**{key: value for key, value in given.items() if value}),
                 addresses,
                 chosen.port,
                 login=(chosen.username, chosen.password),

@@ -5,7 +5,7 @@ Written after what such devices publish; small, and with serial numbers of nobod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -126,4 +126,10 @@ def unknown(name: str = "box1", serial: str = "SIM00U24E005") -> Device:
     )
 
 
-DEVICES = {"srlinux": srlinux, "sros": sros, "eos": eos, "iosxr": iosxr, "unknown": unknown}
+DEVICES: dict[str, Callable[..., Device]] = {
+    "srlinux": srlinux,
+    "sros": sros,
+    "eos": eos,
+    "iosxr": iosxr,
+    "unknown": unknown,
+}
