@@ -19,6 +19,7 @@ from trimtab.model.duration import Duration
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Access, Identified, Login, NotIdentified, Outcome
+from trimtab.systems.discovery.identify import snmp_login
 from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 from trimtab.systems.discovery.kinds import (
     DiscoveryVendorProfile,
@@ -237,7 +238,7 @@ class TestARealAgent:
         failure = await refused(identifier, access(port, credential, address=REAL, answer=b"x"))
         assert failure.outcome is Outcome.OPEN
         assert "auth-protocol" in failure.detail
-        assert identifier.check(credential, access(port).profile) in failure.detail
+        assert snmp_login.problem(credential, access(port).profile) in failure.detail
 
     async def test_that_cannot_decrypt_what_we_ask_is_told_from_one_that_died(
         self, agent: Snmpd, port: int, identifier: SnmpIdentifier

@@ -266,14 +266,8 @@ def _unsound(login: Login, profile: TargetConnectionProfileSpec) -> str:
         return ""
     from trimtab.systems.discovery.identify import snmp_login  # with a library that rules without SNMP do not need
 
-    try:
-        if snmp_login.version_of(login, profile) == "v3":
-            snmp_login.check_v3(login)
-        else:
-            snmp_login.community(login)
-    except snmp_login.BadLogin as error:
-        return f"is not sound: {error}"
-    return ""
+    problem = snmp_login.problem(login, profile)
+    return f"is not sound: {problem}" if problem else ""
 
 
 def _revision(obj: Resource) -> str:

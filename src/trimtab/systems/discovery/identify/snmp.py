@@ -92,17 +92,6 @@ class SnmpIdentifier:
             return True
         return engine is None or engine.message_id == self._number
 
-    def check(self, login: Login, profile: TargetConnectionProfileSpec) -> str:
-        """What is wrong with the Secret for this profile; nothing when it is sound."""
-        try:
-            if snmp_login.version_of(login, profile) == "v3":
-                snmp_login.check_v3(login)
-            else:
-                snmp_login.community(login)
-        except BadLogin as error:
-            return str(error)
-        return ""
-
     async def identify(self, access: Access) -> Identified:
         """What the device is. NotIdentified."""
         version = snmp_login.version_of(access.login, access.profile)

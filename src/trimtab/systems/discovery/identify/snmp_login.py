@@ -63,6 +63,18 @@ class BadLogin(ValueError):  # noqa: N818 - it reads as what it is
     """The Secret cannot be used. The message names it and the key, and never a value of a secret key."""
 
 
+def problem(login: Login, profile: TargetConnectionProfileSpec) -> str:
+    """What is wrong with the Secret for this profile; nothing when it is sound."""
+    try:
+        if version_of(login, profile) == "v3":
+            check_v3(login)
+        else:
+            community(login)
+    except BadLogin as error:
+        return str(error)
+    return ""
+
+
 def version_of(login: Login, profile: TargetConnectionProfileSpec) -> Version:
     """What the profile says, else v3 for a Secret with a user, else v2c."""
     if isinstance(profile.snmp_version, str):
