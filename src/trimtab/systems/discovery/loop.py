@@ -22,7 +22,7 @@ from trimtab.runtime.status import condition, ready
 from trimtab.runtime.tasks import ended
 from trimtab.systems.discovery.book import Book, owner_of
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus
-from trimtab.systems.discovery.run import Report, RuleRun
+from trimtab.systems.discovery.run import Outdated, Report, RuleRun
 from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.telling import Gone, Say, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools
@@ -132,7 +132,12 @@ class Loop:
         self._trigger = "Schedule"
         try:
             run = going or await self._begin(trigger, token)
-            report = await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
+            try:
+                report = await self._run(run)
+            except Outdated as error:
+                await self._close("Cancelled", "Outdated", _sentence(error))
+                run = await self._begin("Changed", token)
+                report = await self._run(run)
         except Gone:
             raise
         except Exception as error:  # whatever it is, it reaches the status, and the loop goes on
@@ -145,6 +150,9 @@ class Loop:
                 self._failures = 0
             self._tools.measures.ended(self._rule.namespace, self._rule.name, "Succeeded")
             await self._succeeded(run, report)
+
+    async def _run(self, run: Run) -> Report:
+        return await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
 
     async def _begin(self, trigger: str, token: str) -> Run:
         """The run is in the status before anything is sent."""

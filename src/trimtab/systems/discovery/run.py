@@ -76,6 +76,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """It may not be trusted about what is gone, and is soon done again."""
 
 
+class Outdated(Exception):  # noqa: N818 - it reads as what is wrong
+    """The run cannot go on: addresses or questions are others than when it was cut off."""
+
+
 class TooLong(Exception):  # noqa: N818 - it reads as what is wrong
     """The rule cannot be swept within its period."""
 
@@ -133,25 +137,30 @@ class RuleRun:
     def _begin(self, signed: str) -> None:
         """The ledger for this run. The one that it holds goes on when it is this run over the same questions."""
         ledger = self._book.ledger
-        if ledger.run != self._run.id or ledger.scope != signed:
-            self._book.ledger = msgspec.structs.replace(
-                ledger,
-                run=self._run.id,
-                scope=signed,
-                seed=self._tools.chance.getrandbits(32),
-                position=0,
-                outcomes=b"",
-                started=self._now.timestamp(),
-            )
+        if ledger.run == self._run.id:
+            if ledger.scope != signed:
+                raise Outdated("what it sweeps has changed since it was cut off")
+            return
+        self._book.ledger = msgspec.structs.replace(
+            ledger,
+            run=self._run.id,
+            scope=signed,
+            seed=self._tools.chance.getrandbits(32),
+            position=0,
+            outcomes=b"",
+            started=self._now.timestamp(),
+        )
 
     async def _conclude(self, scope: Scope, swept: Swept, costs: Plan, questions: Sequence[probes.Asked]) -> Report:
         """Everything is asked: settle it whole, let go of what is gone, and count."""
         poor = swept.quality.poor
-        answered = (p for p, byte in enumerate(swept.outcomes) if byte >= Outcome.OPEN)
+        answers = {scope.addresses.at(p): byte for p, byte in enumerate(swept.outcomes) if byte >= Outcome.OPEN}
         found = frozenset(finding.address for finding in swept.findings)
-        present = frozenset(map(scope.addresses.at, answered)) - found
+        earlier = frozenset(a for a, byte in answers.items() if byte == Outcome.IDENTIFIED) - found  # before a restart
+        present = frozenset(answers) - found - earlier
         async with self._tools.turns.of(self._rule.namespace):
             settlement = await self._settle(swept.findings, complete=not swept.resumed and not poor, present=present)
+            targets = owned(await self._targets(), self._rule)
             parting = Parting(
                 self._tools,
                 self._rule,
@@ -160,7 +169,7 @@ class RuleRun:
                 scope=scope,
                 present=present,
                 found=found,
-                seen=settlement.seen,
+                seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(known_addresses(t))},
                 trusted=not poor,
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
                 questions=questions,

@@ -70,7 +70,7 @@ class Sweeping:
     async def sweep(self) -> Swept:
         """Until every address has been probed and whatever answered has been asked."""
         ledger = self._book.ledger
-        resumed = ledger.position > 0
+        resumed, self._done = ledger.position > 0, ledger.position
         if resumed and len(ledger.outcomes) == len(self._addresses):
             self._outcomes[:] = ledger.outcomes
         workers = [asyncio.create_task(self._work()) for _ in range(self._at_a_time)]
