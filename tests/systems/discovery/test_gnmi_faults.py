@@ -5,14 +5,24 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.systems.discovery.gnmi_kit import CREDENTIALS, LOGIN, PASSWORD, SRLINUX_PATHS, access, der, failure, profile
+from tests.systems.discovery.gnmi_kit import (
+    CREDENTIALS,
+    LOGIN,
+    PASSWORD,
+    SRLINUX_PATHS,
+    access,
+    access_at,
+    der,
+    failure,
+    profile,
+)
 from trimtab.lab.gnmi import GnmiDevice
 from trimtab.lab.gnmi_certificates import self_signed
 from trimtab.lab.gnmi_devices import Json, srlinux
 from trimtab.lab.gnmi_faults import Fault
 from trimtab.model.duration import Duration
 from trimtab.model.redacted import Redacted
-from trimtab.systems.discovery.findings import Login, Outcome
+from trimtab.systems.discovery.findings import Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.tls import fingerprint
 from trimtab.systems.discovery.kinds import Evidence
@@ -128,16 +138,32 @@ async def test_a_device_that_speaks_tls_is_told_from_one_that_is_gone() -> None:
     assert "insecure" in why.detail
 
 
-async def test_a_grpc_server_without_gnmi_is_no_device() -> None:
+async def other_server(answer: bytes | None) -> NotIdentified:
+    """Why a gRPC server is no device: one without gNMI, or one that answers Capabilities so."""
+
+    async def capabilities(request: bytes, context: object) -> bytes | None:
+        return answer
+
     server = grpc.aio.server()
-    async with GnmiDevice(srlinux()) as device:
-        device.port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        try:
-            why = await failure(access(device, insecure=True))
-        finally:
-            await server.stop(None)
+    if answer is not None:
+        handler = grpc.unary_unary_rpc_method_handler(capabilities)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("gnmi.gNMI", {"Capabilities": handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        return await failure(access_at("127.0.0.1", port, insecure=True))
+    finally:
+        await server.stop(None)
+
+
+async def test_a_grpc_server_without_gnmi_is_no_device() -> None:
+    why = await other_server(None)
     assert (why.outcome, "no gNMI Capabilities" in why.detail) == (Outcome.PROTOCOL_ERROR, True)
+
+
+async def test_an_answer_that_is_no_message_of_gnmi_is_no_device() -> None:
+    why = await other_server(b"\xff\xff\xff")
+    assert (why.outcome, "no message of gNMI" in why.detail) == (Outcome.PROTOCOL_ERROR, True)
 
 
 async def test_a_device_that_refuses_every_path_says_why() -> None:

@@ -137,9 +137,10 @@ async def test_a_device_that_talks_without_end_before_it_is_asked_is_cut(tmp_pat
     server.close()
 
 
-async def test_a_server_name_that_is_none_is_named() -> None:
+@pytest.mark.parametrize("name", [".", "a..b", "x" * 64, "a\0b"])
+async def test_a_server_name_that_is_none_is_named(name: str) -> None:
     async with GnmiDevice(srlinux(), tls=self_signed()) as device:
-        why = await failure(access(device, skip_verify=True, server_name="."))
+        why = await failure(access(device, skip_verify=True, server_name=name))
     assert (why.outcome, "serverName" in why.detail) == (Outcome.TLS_FAILED, True)
 
 

@@ -61,7 +61,7 @@ def check_name(context: ssl.SSLContext, host: str) -> None:
     """NotIdentified for a name that TLS cannot carry; found later, it would leave an open socket behind."""
     try:
         context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=host)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError for a null character
         raise _unusable(f"serverName of the connection profile is no host name: {_clean(host)!r}") from None
 
 
