@@ -20,7 +20,14 @@ from trimtab.systems.discovery.sweep.lane import Tally
 from trimtab.systems.discovery.sweep.once import Listed
 from trimtab.systems.discovery.sweep.sockets import Sockets
 from trimtab.systems.discovery.sweep.tcp import Connects
-from trimtab.testing.ports import free_ports
+
+
+@pytest.fixture
+def silent_port():
+    """Of all 127.0.0.0/8, by UDP: what comes there is never read."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(("0.0.0.0", 0))
+        yield deaf.getsockname()[1]
 
 
 @pytest.fixture
@@ -91,6 +98,31 @@ async def test_silence_is_told_by_nothing(sweeper):
     assert quality.duration >= 0.2
 
 
+async def test_an_answer_that_comes_after_its_time_counts_while_the_next_try_waits(sweeper):
+    """Ten addresses at two a second: the second try of the first is far away when the answer comes."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.77.3.2", 0))
+        come = asyncio.get_running_loop().run_in_executor(None, server.recvfrom, 100)
+        probe = udp(server.getsockname()[1], timeout=0.05, tries=2)
+        asked = Listed(["127.77.3.2", *(f"127.77.3.{host}" for host in range(10, 19))])
+        async with sweeper.sweep(Job(addresses=asked, probes=[probe], seed=0, packets_per_second=2)) as sweep:
+            _, sender = await come
+            await asyncio.sleep(0.1)  # longer than its time
+            server.sendto(b"sorry", sender)
+            batch = await anext(sweep)
+    assert batch.answers == [Answer(0, 0, Outcome.OPEN, b"sorry")]
+
+
+async def test_a_closed_port_is_refused_by_datagram_too(sweeper):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.77.4.1", 0))
+        port = closed.getsockname()[1]
+        answers, quality = await run(sweeper, Job(addresses=addresses("127.77.4.0/24"), probes=[udp(port)], seed=0))
+    assert {a.outcome for a in answers if a.position} == {Outcome.REFUSED}
+    assert len(answers) == 253
+    assert quality.errors == 0
+
+
 async def test_what_does_not_answer_the_question_is_dropped_and_counted(sweeper):
     with udp_devices(lambda asked: b"right" if asked.count == 2 else b"wrong") as port:
         probe = udp(port, timeout=0.2, tries=2, accepts=lambda data: data == b"right")
@@ -131,6 +163,7 @@ async def test_ipv6_works_beside_ipv4(sweeper):
         thread.join()
     assert sorted(answers, key=lambda a: (a.position, a.probe)) == [
         Answer(0, 0, Outcome.REFUSED),
+        Answer(0, 1, Outcome.REFUSED),
         Answer(1, 0, Outcome.OPEN),
         Answer(1, 1, Outcome.OPEN, b"six"),
     ]
@@ -184,9 +217,9 @@ def test_a_connection_that_opened_unnoticed_is_found_when_its_time_is_over():
         sockets.epoll.close()
 
 
-async def test_who_leaves_stops_the_job_and_closes_its_sockets(sweeper):
+async def test_who_leaves_stops_the_job_and_closes_its_sockets(sweeper, silent_port):
     before = len(os.listdir("/proc/self/fd"))
-    job = Job(addresses=addresses("127.77.0.0/16"), probes=[udp(free_port(), timeout=30)], seed=7)
+    job = Job(addresses=addresses("127.77.0.0/16"), probes=[udp(silent_port, timeout=30)], seed=7)
     async with sweeper.sweep(job) as sweep:
         await until(lambda: len(os.listdir("/proc/self/fd")) > before)
     assert len(os.listdir("/proc/self/fd")) == before
@@ -194,9 +227,9 @@ async def test_who_leaves_stops_the_job_and_closes_its_sockets(sweeper):
     assert sweep.quality is None
 
 
-async def test_who_is_cancelled_stops_the_job_and_closes_its_sockets(sweeper):
+async def test_who_is_cancelled_stops_the_job_and_closes_its_sockets(sweeper, silent_port):
     before = len(os.listdir("/proc/self/fd"))
-    job = Job(addresses=addresses("127.77.0.0/16"), probes=[udp(free_port(), timeout=30)], seed=7)
+    job = Job(addresses=addresses("127.77.0.0/16"), probes=[udp(silent_port, timeout=30)], seed=7)
 
     async def consume() -> None:
         async for _ in sweeper.sweep(job):
@@ -269,10 +302,10 @@ async def test_a_job_that_breaks_takes_no_other_with_it(sweeper):
     assert len(answers) == len(everyone)
 
 
-async def test_closing_the_sweeper_ends_its_sweeps():
+async def test_closing_the_sweeper_ends_its_sweeps(silent_port):
     sweeper = Sweeper()
     sweeper.start()
-    sweep = sweeper.sweep(Job(addresses=addresses("127.77.0.0/16"), probes=[udp(free_port(), timeout=30)], seed=1))
+    sweep = sweeper.sweep(Job(addresses=addresses("127.77.0.0/16"), probes=[udp(silent_port, timeout=30)], seed=1))
     await sweeper.close()
     with pytest.raises(SweepFailed, match="closed"):
         await anext(sweep)
@@ -294,9 +327,9 @@ async def run_empty(sweeper: Sweeper, job: Job) -> tuple[list[Answer], Quality]:
     return answers, sweep.quality
 
 
-async def test_probing_once_gives_the_most_telling_outcome(sweeper):
+async def test_probing_once_gives_the_most_telling_outcome(sweeper, silent_port):
     with tcp_devices(["127.77.0.1"]) as port:
-        probes = [tcp(port), udp(free_port(), timeout=0.1, tries=1)]
+        probes = [tcp(port), udp(silent_port, timeout=0.1, tries=1)]
         outcomes = await probe_once(sweeper, ["127.77.0.1", "127.77.0.2", "127.77.0.1"], probes)
     assert outcomes == {"127.77.0.1": Outcome.OPEN, "127.77.0.2": Outcome.REFUSED}
 
@@ -328,12 +361,12 @@ asyncio.run(main())
     assert ran.stdout.split() == ["2", "508", "0"], ran.stderr
 
 
-async def test_a_sweep_of_a_million_addresses_keeps_nothing_of_the_silent(sweeper):
+async def test_a_sweep_of_a_million_addresses_keeps_nothing_of_the_silent(sweeper, silent_port):
     """A byte an address, and what is in flight."""
     import tracemalloc
 
     tracemalloc.start()
-    job = Job(addresses=addresses("127.64.0.0/12"), probes=[udp(free_port(), timeout=0.01, tries=1)], seed=1)
+    job = Job(addresses=addresses("127.64.0.0/12"), probes=[udp(silent_port, timeout=0.01, tries=1)], seed=1)
     async with sweeper.sweep(job) as sweep:
         async for batch in sweep:
             if batch.done > 10_000:
@@ -364,7 +397,3 @@ async def until(true: Callable[[], bool]) -> None:
     """The kernel tells no one when a socket is opened or closed."""
     while not true():  # noqa: ASYNC110
         await asyncio.sleep(0)
-
-
-def free_port() -> int:
-    return free_ports(1)[0]

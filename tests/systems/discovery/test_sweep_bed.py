@@ -85,6 +85,14 @@ async def test_a_router_that_says_nobody_is_there_is_heard(bed, sweeper):
     assert [a.outcome for a in answers] == [Outcome.UNREACHABLE] * 5  # a router says so five times, then is silent
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_a_closed_port_of_a_live_device_is_refused(sweeper, transport):
+    closed = Probe(transport=transport, port=9, timeout=0.4, tries=1)
+    answers, quality = await sweep_of(sweeper, "10.77.15.254-10.77.16.1", closed)
+    assert {(a.position, a.outcome) for a in answers} == {(0, Outcome.REFUSED), (1, Outcome.REFUSED)}
+    assert quality.errors == 0
+
+
 async def test_few_sockets_only_make_it_slower(bed):
     async with Sweeper(Limits(packets_per_second=20_000, sockets=50), enter=bed.a.enter) as sweeper:
         answers, quality = await sweep_of(sweeper, "10.77.15.156-10.77.16.99", probe(timeout=0.2, tries=1))

@@ -26,6 +26,9 @@ PATIENCE = 10.0
 MOST_AGAIN = 65_536
 """Repetitions that may wait, before they go first."""
 
+REFUSED = frozenset({errno.ECONNREFUSED, errno.ECONNRESET})
+UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET, errno.EPROTO})
+
 _FINAL = (Outcome.OPEN, Outcome.REFUSED)
 
 Key = TypeVar("Key")
@@ -90,7 +93,7 @@ class Lane(abc.ABC, Generic[Key]):
         """Sends so many of those that wait. How many went out."""
 
     @abc.abstractmethod
-    def ready(self, fd: int) -> bool:
+    def ready(self, fd: int, events: int) -> bool:
         """Its socket has something to tell. False when there may be more than it took."""
 
     @abc.abstractmethod
@@ -128,7 +131,7 @@ class Lane(abc.ABC, Generic[Key]):
             for key, item in burst.items.items():
                 if self._pending.get(key) is burst:
                     del self._pending[key]
-                self._ended(item, self._timed_out(key))
+                self._ended(key, item, self._timed_out(key))
 
     def _sent(self, burst: Burst[Key], key: Key, item: Item) -> None:
         burst.items[key] = item
@@ -140,13 +143,16 @@ class Lane(abc.ABC, Generic[Key]):
         burst = self._pending.pop(key, None)
         return None if burst is None else burst.items.pop(key)
 
-    def _ended(self, item: Item, outcome: Outcome, data: bytes = b"") -> None:
+    def _ended(self, key: Key, item: Item, outcome: Outcome, data: bytes = b"") -> None:
         """Open and refused are the device's own word; anything else is tried again."""
         told = item.heard if outcome is Outcome.SILENT else outcome
         if outcome not in _FINAL and item.attempt < self.probe.tries:
-            self.again.append(Item(item.place, item.attempt + 1, told))
+            self._repeat(key, Item(item.place, item.attempt + 1, told))
         else:
             self.owner.settled(item.place, self._number, told, data)
+
+    def _repeat(self, key: Key, item: Item) -> None:
+        self.again.append(item)
 
     def _first(self) -> Item:
         return self.fresh[0] if self.fresh else self.again[0]

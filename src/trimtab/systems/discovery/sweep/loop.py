@@ -109,11 +109,11 @@ class Loop:
     def _read(self, events: list[tuple[int, int]]) -> bool:
         """Whether that was all there was."""
         everything = len(events) < MOST_EVENTS
-        for fd, _ in events:
+        for fd, mask in events:
             lane = self._sockets.watched.get(fd)
             if lane is not None:
                 try:
-                    everything &= lane.ready(fd)
+                    everything &= lane.ready(fd, mask)
                 except Exception as error:  # of the job's own functions
                     self._fail(lane.owner, error)
             elif fd == self._wake:

@@ -24,6 +24,10 @@ _EPOLL_CTL_ADD = 1
 _EPOLLOUT = 4
 _PADDING = bytes(8)
 _NAME = 28  # sockaddr_in6
+_CONTROL = 128
+_CONTROL_HEADER = 16  # cmsghdr; sock_extended_err follows
+_MSG_ERRQUEUE = 0x2000
+_ICMP_ORIGINS = (2, 3)
 
 
 def sockaddr(address: str, port: int) -> bytes:
@@ -140,22 +144,23 @@ class Inbox:
         self._longest = longest
         self._names = ctypes.create_string_buffer(self.SIZE * _NAME)
         self._data = ctypes.create_string_buffer(self.SIZE * longest)
-        self._data_view = memoryview(self._data).cast("B")
+        self._control = ctypes.create_string_buffer(self.SIZE * _CONTROL)
         self._name_view = memoryview(self._names).cast("B")
+        self._data_view = memoryview(self._data).cast("B")
+        self._control_view = memoryview(self._control).cast("B")
         self._vectors = (_Vector * self.SIZE)()
         self._messages = (_Message * self.SIZE)()
         for place, message in enumerate(self._messages):
             self._vectors[place] = _Vector(ctypes.addressof(self._data) + place * longest, longest)
-            message.header.name = ctypes.addressof(self._names) + place * _NAME
-            message.header.name_length = _NAME
-            message.header.vector = ctypes.addressof(self._vectors) + place * ctypes.sizeof(_Vector)
-            message.header.vectors = 1
+            header = message.header
+            header.name, header.name_length = ctypes.addressof(self._names) + place * _NAME, _NAME
+            header.vector, header.vectors = ctypes.addressof(self._vectors) + place * ctypes.sizeof(_Vector), 1
+            header.control, header.control_length = ctypes.addressof(self._control) + place * _CONTROL, _CONTROL
 
     def receive(self, fd: int) -> list[tuple[bytes, bytes]]:
         """Pairs of sender and data; fewer than `SIZE` when that was all."""
-        count: int = _libc.recvmmsg(fd, self._messages, self.SIZE, socket.MSG_DONTWAIT, None)
         received = []
-        for place in range(max(0, count)):
+        for place in range(self._fill(fd, socket.MSG_DONTWAIT)):
             message = self._messages[place]
             name, data = place * _NAME, place * self._longest
             received.append(
@@ -165,7 +170,28 @@ class Inbox:
                 )
             )
             message.header.name_length = _NAME
+            message.header.control_length = _CONTROL
         return received
+
+    def complaints(self, fd: int) -> list[tuple[bytes, int]]:
+        """What routers and peers said of datagrams that we sent (ICMP): to whom they went, and errno."""
+        received = []
+        for place in range(self._fill(fd, socket.MSG_DONTWAIT | _MSG_ERRQUEUE)):
+            header = self._messages[place].header
+            name, control = place * _NAME, place * _CONTROL + _CONTROL_HEADER
+            code, origin = struct.unpack_from("=IB", self._control_view, control)
+            if header.control_length > _CONTROL_HEADER and origin in _ICMP_ORIGINS:
+                received.append((bytes(self._name_view[name : name + header.name_length]), code))
+            header.name_length, header.control_length = _NAME, _CONTROL
+        return received
+
+    def _fill(self, fd: int, flags: int) -> int:
+        count = -1
+        for _ in range(4):  # a complaint is told once by the next call, whatever that is
+            count = _libc.recvmmsg(fd, self._messages, self.SIZE, flags, None)
+            if count >= 0 or ctypes.get_errno() == errno.EAGAIN:
+                break
+        return max(0, count)
 
 
 class _Vector(ctypes.Structure):

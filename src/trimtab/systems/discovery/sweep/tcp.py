@@ -14,11 +14,9 @@ import errno
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.sweep import syscalls
 from trimtab.systems.discovery.sweep.job import Probe
-from trimtab.systems.discovery.sweep.lane import Burst, Item, Lane, Owner, Tally
+from trimtab.systems.discovery.sweep.lane import REFUSED, UNREACHABLE, Burst, Item, Lane, Owner, Tally
 from trimtab.systems.discovery.sweep.sockets import Sockets
 
-_REFUSED = frozenset({errno.ECONNREFUSED, errno.ECONNRESET})
-_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET, errno.EPROTO})
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.ENONET})
 
 
@@ -55,11 +53,11 @@ class Connects(Lane[int]):
             self._bursts.append(burst)
         return tried
 
-    def ready(self, fd: int) -> bool:
+    def ready(self, fd: int, events: int) -> bool:
         item = self._take(fd)
         del self._watched[fd]
         if item is not None:
-            self._ended(item, self._conclude(fd, self._streams.error(fd)))
+            self._ended(fd, item, self._conclude(fd, self._streams.error(fd)))
         return True
 
     def close(self) -> None:
@@ -77,12 +75,12 @@ class Connects(Lane[int]):
 
     def _ended_at_once(self, fd: int, code: int, item: Item, now: float) -> bool:
         """False when the lane must pause."""
-        if code in _NO_ROUTE or (code not in _REFUSED and code not in _UNREACHABLE and code != 0):
+        if code in _NO_ROUTE or (code not in REFUSED and code not in UNREACHABLE and code != 0):
             self._streams.close(fd)
             return not self._not_sent(item, code, now)
         self._tally.sent += 1
         self._stuck_since = None
-        self._ended(item, self._conclude(fd, code))
+        self._ended(fd, item, self._conclude(fd, code))
         return True
 
     def _conclude(self, fd: int, code: int) -> Outcome:
@@ -91,6 +89,6 @@ class Connects(Lane[int]):
             self._streams.reset(fd)
             return Outcome.OPEN
         self._streams.close(fd)
-        if code in _REFUSED:
+        if code in REFUSED:
             return Outcome.REFUSED
-        return Outcome.UNREACHABLE if code in _UNREACHABLE else Outcome.SILENT
+        return Outcome.UNREACHABLE if code in UNREACHABLE else Outcome.SILENT

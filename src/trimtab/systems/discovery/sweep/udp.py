@@ -1,23 +1,33 @@
 """A UDP probe: one datagram to each address, from one socket for each family.
 
 An answer must come from the address and port that was asked, and be accepted by the probe; everything else is foreign,
-and dropped. What a router says of a datagram is not heard: the socket is not connected.
+and dropped. It counts also when it comes late, as long as the last try is not over. What a device or a router says of a
+datagram by ICMP comes with the address that was asked (IP_RECVERR).
 """
 
 from __future__ import annotations
 
+import errno
+import math
+import select
 import socket
 
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.sweep import syscalls
 from trimtab.systems.discovery.sweep.job import Probe
-from trimtab.systems.discovery.sweep.lane import MOMENTARY, Burst, Item, Lane, Owner, Tally
+from trimtab.systems.discovery.sweep.lane import MOMENTARY, REFUSED, UNREACHABLE, Burst, Item, Lane, Owner, Tally
 from trimtab.systems.discovery.sweep.sockets import Sockets
 
 BUFFER = 16 << 20
 """Bytes that the kernel should hold for us each way; without privileges it allows less."""
 MOST_AT_ONCE = 4096
 """Datagrams read from one socket in one turn, so that a flood does not stop everything else."""
+_ERRORS: dict[int, tuple[int, int]] = {
+    socket.AF_INET: (socket.IPPROTO_IP, 11),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, 25),
+}
+"""IP_RECVERR and IPV6_RECVERR."""
+_COMPLAINTS = dict.fromkeys(REFUSED, Outcome.REFUSED) | dict.fromkeys(UNREACHABLE, Outcome.UNREACHABLE)
 _FORCED = {socket.SO_RCVBUF: 33, socket.SO_SNDBUF: 32}
 
 
@@ -29,6 +39,8 @@ class Datagrams(Lane[bytes]):
         self._shared = sockets
         self._outbox = syscalls.Outbox(probe.payload)
         self._own: dict[int, socket.socket] = {}
+        self._put_off: Burst[bytes] = Burst(math.inf)
+        """What waits to be asked again: an answer may still come."""
 
     def wants(self, now: float) -> int:
         return 0 if now < self._paused_until else self.waiting
@@ -42,17 +54,20 @@ class Datagrams(Lane[bytes]):
             self._bursts.append(burst)
         return tried
 
-    def ready(self, fd: int) -> bool:
-        accepts = self.probe.accepts
-        for _ in range(MOST_AT_ONCE // self._shared.inbox.SIZE):
-            received = self._shared.inbox.receive(fd)
+    def ready(self, fd: int, events: int) -> bool:
+        inbox, accepts = self._shared.inbox, self.probe.accepts
+        if events & select.EPOLLERR:
+            for name, code in inbox.complaints(fd):
+                self._complained(syscalls.endpoint(name), code)
+        for _ in range(MOST_AT_ONCE // inbox.SIZE):
+            received = inbox.receive(fd)
             for name, data in received:
                 key = syscalls.endpoint(name)
                 if key not in self._pending or (accepts is not None and not accepts(data)):
                     self._tally.foreign += 1
                 elif (item := self._take(key)) is not None:
-                    self._ended(item, Outcome.OPEN, data)
-            if len(received) < self._shared.inbox.SIZE:
+                    self._ended(key, item, Outcome.OPEN, data)
+            if len(received) < inbox.SIZE:
                 return True
         return False
 
@@ -61,34 +76,60 @@ class Datagrams(Lane[bytes]):
             self._shared.watched.pop(each.fileno(), None)
             each.close()
         self._own.clear()
+        self._put_off.items.clear()
         self._clear()
 
     def _timed_out(self, key: bytes) -> Outcome:
         return Outcome.SILENT
 
+    def _repeat(self, key: bytes, item: Item) -> None:
+        super()._repeat(key, item)
+        self._put_off.items[key] = item
+        self._pending[key] = self._put_off
+
+    def _complained(self, key: bytes, code: int) -> None:
+        outcome = _COMPLAINTS.get(code)
+        if outcome is not None and (item := self._take(key)) is not None:
+            self._ended(key, item, outcome)
+
     def _send_some(self, count: int, burst: Burst[bytes], now: float) -> int:
-        """The next ones of one family. How many were tried; at least one."""
+        """The next ones of one family. How many were tried."""
         items: list[Item] = []
         names: list[bytes] = []
         while self.waiting and len(items) < count:
-            name = syscalls.sockaddr(self.owner.address(self._first().place), self.probe.port)
+            item = self._first()
+            name = syscalls.sockaddr(self.owner.address(item.place), self.probe.port)
             if names and len(names[0]) != len(name):
                 break
-            items.append(self._next())
-            names.append(name)
+            self._next()
+            if item.attempt == 1 or syscalls.endpoint(name) in self._put_off.items:  # else it was answered meanwhile
+                items.append(item)
+                names.append(name)
+        if not items:
+            return 0
+        sent, code = self._send_to(names)
+        for item, name in zip(items[:sent], names, strict=False):
+            key = syscalls.endpoint(name)
+            self._put_off.items.pop(key, None)
+            self._sent(burst, key, item)
+        for item in reversed(items[sent + bool(code) :]):
+            self._put_back(item)
+        if code and not self._not_sent(items[sent], code, now):
+            self._take(syscalls.endpoint(names[sent]))
+        return sent + bool(code and code not in MOMENTARY)
+
+    def _send_to(self, names: list[bytes]) -> tuple[int, int]:
+        """How many went, and errno of the next one if it failed."""
         try:
             fd = self._socket(syscalls.family(names[0])).fileno()
         except OSError as error:
-            sent, code = 0, error.errno or 0
-        else:
+            return 0, error.errno or errno.EIO
+        sent, code = 0, 0
+        for _ in range(4):
             sent, code = self._outbox.send(fd, names)
-        for item, name in zip(items[:sent], names, strict=False):
-            self._sent(burst, syscalls.endpoint(name), item)
-        for item in reversed(items[sent + bool(code) :]):
-            self._put_back(item)
-        if code:
-            self._not_sent(items[sent], code, now)
-        return sent + bool(code and code not in MOMENTARY)
+            if code not in _COMPLAINTS:  # which may be about an earlier datagram: then the next call succeeds
+                break
+        return sent, code
 
     def _socket(self, family: int) -> socket.socket:
         found = self._own.get(family)
@@ -99,5 +140,7 @@ class Datagrams(Lane[bytes]):
                     found.setsockopt(socket.SOL_SOCKET, forced, BUFFER)
                 except PermissionError:
                     found.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+            level, option = _ERRORS[family]
+            found.setsockopt(level, option, 1)
             self._shared.watch(found.fileno(), self)
         return found
