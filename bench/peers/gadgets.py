@@ -46,6 +46,7 @@ class Gadget(Resource, group="bench", version="v1"):
 class Gadgets(Controller[Gadget]):
     owns = (ConfigMap,)
     when = generation_changed
+    echo = False  # one call does all there is to do
 
     def __init__(self, ledger: Ledger, workers: int) -> None:
         self._ledger = ledger

@@ -23,6 +23,7 @@ from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 from trimtab.model.selectors import LabelSelector
 from trimtab.runtime.changes import Change, Request, head
+from trimtab.runtime.echo import Writer
 from trimtab.runtime.index import Filed, Index
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Cache:
         self._written: dict[
             Request, Entry
         ] = {}  # our own writes that the watch has not told yet; no body: out of scope
+        self._writers: dict[tuple[str, str, str], Writer] = {}  # of those, by namespace, name and revision
         self._gone: dict[Request, Entry] = {}  # our own deletions: what is gone, as last known
         self._indexes: dict[str, Filed] = {}
 
@@ -77,6 +79,7 @@ class Cache:
                 before = None
             changes.append(Change(self, before, entry, initial))
         self._entries = fresh
+        self._writers.clear()  # a list may leave out what happened before
         self._reached(snapshot.revision)
         self._gone = {
             request: gone
@@ -105,6 +108,7 @@ class Cache:
         before = names.get(entry.name)
         if self._gone and self._returned(kind, entry):
             del self._gone[Request(entry.namespace, entry.name)]
+        writer = self._writers.pop((entry.namespace, entry.name, entry.revision), None) if self._writers else None
         if kind is EventType.DELETED:
             names.pop(entry.name, None)
             if not names:
@@ -113,7 +117,7 @@ class Cache:
         if before is not None and before.revision == entry.revision:
             return None
         names[entry.name] = entry
-        return Change(self, before, entry)
+        return Change(self, before, entry, False, writer)
 
     def _returned(self, kind: EventType, entry: Entry) -> bool:
         """Whether the watch has caught up with our deletion, or is already at the object's successor."""
@@ -129,11 +133,12 @@ class Cache:
             if self._newer(entry.revision, revision):
                 return
             del self._written[key]
+        self._writers.clear()
 
     # --- what we wrote ourselves -----------------------------------------------------------------------------------
 
-    def absorb(self, entry: Entry) -> None:
-        """The answer to a write of our own: readers see it from now on."""
+    def absorb(self, entry: Entry, writer: Writer | None = None) -> None:
+        """The answer to a write of our own: readers see it from now on. `writer` is who surely made this revision."""
         if not self._newer(entry.revision, self.revision):
             return
         key = Request(entry.namespace, entry.name)
@@ -143,6 +148,8 @@ class Cache:
         self._written.pop(key, None)
         self._written[key] = entry if self._in_scope(entry) else Entry(key.namespace, key.name, entry.revision, b"")
         self._gone.pop(key, None)
+        if writer is not None:
+            self._writers[entry.namespace, entry.name, entry.revision] = writer
 
     def forget(self, request: Request, uid: str | None = None) -> None:
         """We deleted an object for good: readers do not see it any more. The answer to a deletion has no revision, so

@@ -20,6 +20,7 @@ from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
 from trimtab.model.selectors import FieldSelector, LabelSelector
 from trimtab.runtime.changes import Request, head
+from trimtab.runtime.echo import Writer, current
 from trimtab.runtime.informers import Informer, Informers
 from trimtab.runtime.objects import kind_of
 
@@ -141,7 +142,7 @@ class CachedClient:
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any: ...
 
     async def create(self, obj: Object, *, dry_run: bool = False) -> Any:
-        return self._seen(await self._writer.create(obj, dry_run=dry_run), dry_run)
+        return self._seen(await self._writer.create(obj, dry_run=dry_run), dry_run, current())
 
     @overload
     async def apply(
@@ -167,7 +168,11 @@ class CachedClient:
 
     async def patch(self, old: Object, new: Object, *, subresource: str = "", dry_run: bool = False) -> Any:
         answer = await self._writer.patch(old, new, subresource=subresource, dry_run=dry_run)
-        return answer if answer is old else self._seen(answer, dry_run)
+        if answer is old:
+            return old
+        revision = old.metadata.resource_version  # with which it was sent: nobody wrote in between
+        made = bool(revision) and revision != answer.metadata.resource_version
+        return self._seen(answer, dry_run, current() if made else None)
 
     async def delete(
         self, ref: Ref, *, preconditions: Preconditions | None = None, propagation: str = "", dry_run: bool = False
@@ -190,8 +195,9 @@ class CachedClient:
     def _covering(self, kind: AnyKind, query: Query) -> Informer | None:
         return next((i for i in self._informers.of(kind) if covers(i.query, query)), None)
 
-    def _seen(self, obj: Any, dry_run: bool) -> Any:
-        """Lay the answer to a write over the caches, those too whose first list may be older than it."""
+    def _seen(self, obj: Any, dry_run: bool, writer: Writer | None = None) -> Any:
+        """Lay the answer to a write over the caches, those too whose first list may be older than it. `writer` is who
+        surely made this revision."""
         if dry_run:
             return obj
         informers = self._informers.following(kind_of(obj))
@@ -202,7 +208,7 @@ class CachedClient:
                 if gone:  # the last finalizer went
                     informer.cache.forget(Request(written.namespace, written.name), head(written.body).uid)
                 else:
-                    informer.cache.absorb(written)
+                    informer.cache.absorb(written, writer)
         return obj
 
 

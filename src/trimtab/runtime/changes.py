@@ -11,6 +11,7 @@ from trimtab.client.entries import Entry
 
 if TYPE_CHECKING:
     from trimtab.runtime.cache import Cache
+    from trimtab.runtime.echo import Writer
     from trimtab.runtime.informers import Informers
 
 
@@ -49,15 +50,24 @@ class Head(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Change:
-    """From `old` to `new`: None before the object existed and after it is gone. `initial` tells the first list apart."""
+    """From `old` to `new`: None before the object existed and after it is gone. `initial` tells the first list apart;
+    `writer` is the reconcile whose own write this is."""
 
-    __slots__ = ("_cache", "_heads", "_objects", "after", "before", "initial")
+    __slots__ = ("_cache", "_heads", "_objects", "after", "before", "initial", "writer")
 
-    def __init__(self, cache: Cache, before: Entry | None, after: Entry | None, initial: bool = False) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        before: Entry | None,
+        after: Entry | None,
+        initial: bool = False,
+        writer: Writer | None = None,
+    ) -> None:
         self._cache = cache
         self.before = before
         self.after = after
         self.initial = initial
+        self.writer = writer
         self._heads: list[Head | None] | None = None
         self._objects: list[Any] | None = None
 

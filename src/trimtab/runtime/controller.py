@@ -66,6 +66,11 @@ class Controller(Generic[O]):
     when: Predicate = any_change
     """Which changes of the own kind count."""
 
+    echo: bool = True
+    """Whether a reconcile's own writes bring it another reconcile, as every other change does. A reconcile that does one
+    step at a time, writes, returns, and goes on when it is called again, lives on that. One that does all there is to do
+    in one call may set False, and saves the calls that find nothing to do."""
+
     query: Query = Query()
     """Which objects of the own kind, and of those it owns in which namespace."""
 

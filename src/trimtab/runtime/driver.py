@@ -22,6 +22,7 @@ from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result, TerminalError
+from trimtab.runtime.echo import begin
 from trimtab.runtime.election import NotLeading
 from trimtab.runtime.informers import Handler, Informer, Informers
 from trimtab.runtime.limits import Backoff, TokenBucket
@@ -148,8 +149,9 @@ class Driver:
     # --- changes to requests -----------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        if self.controller.when(change):
-            self.queue.add(change.request, LOW if change.initial else 0)
+        request = change.request
+        if self.controller.when(change) and not self._is_echo(request, change):
+            self.queue.add(request, LOW if change.initial else 0)
 
     def _owned_changed(self, change: Change) -> None:
         own_group = self._own.api_version.rpartition("/")[0]
@@ -186,7 +188,13 @@ class Driver:
             return
         if (own.query.labels or own.query.fields) and own.cache.get(request) is None:
             return
-        self.queue.add(request, LOW if change.initial else 0)
+        if not self._is_echo(request, change):
+            self.queue.add(request, LOW if change.initial else 0)
+
+    def _is_echo(self, request: Request, change: Change) -> bool:
+        """Whether the reconcile of this very request wrote that, and wants not to hear of it."""
+        writer = change.writer
+        return writer is not None and writer.of is self and writer.request == request
 
     # --- requests to reconcile ---------------------------------------------------------------------------------------
 
@@ -244,6 +252,7 @@ class Driver:
         """Within the time that the controller allows."""
         worker = asyncio.current_task()
         limit = _Limit(worker, self.controller.timeout)
+        writer = None if self.controller.echo else begin(self, request)
         try:
             result = await self.controller.reconcile(request)
         except asyncio.CancelledError:
@@ -253,6 +262,8 @@ class Driver:
                 raise RuntimeError("the reconcile cancelled itself") from None
         finally:
             limit.end()
+            if writer is not None:
+                writer.over = True
         if limit.reached:  # also when it swallowed that: it did not do what it meant to
             self._metrics.timeout()
             raise TimeoutError(f"not done within {self.controller.timeout:g} s")
