@@ -327,6 +327,34 @@ async def run_empty(sweeper: Sweeper, job: Job) -> tuple[list[Answer], Quality]:
     return answers, sweep.quality
 
 
+async def test_a_sweep_without_a_probe_is_done_at_once(sweeper):
+    answers, quality = await run(sweeper, Job(addresses=addresses("127.77.0.0/16"), probes=[], seed=0))
+    assert answers == []
+    assert quality.sent == 0
+
+
+@pytest.mark.parametrize("wrong", [{"packets_per_second": 0}, {"start": 3}, {"probes": [tcp(1)] * 256}])
+def test_a_job_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ValueError, match="sweep"):
+        Job(**{"addresses": Listed(["127.0.0.1"]), "probes": [tcp(1)], "seed": 0, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"port": 0}, {"timeout": 0}, {"tries": 0}])
+def test_a_probe_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"port|probe"):
+        Probe(**{"transport": "tcp", "port": 1, **wrong})
+
+
+async def test_addresses_that_break_break_their_own_sweep_only(sweeper):
+    class Broken(Listed):
+        def at(self, position):
+            raise LookupError("the list is gone")
+
+    with pytest.raises(SweepFailed, match="the list is gone"):
+        await run(sweeper, Job(addresses=Broken(["127.0.0.1"]), probes=[tcp(1)], seed=0))
+    assert await probe_once(sweeper, ["127.0.0.1"], [udp(1)]) == {"127.0.0.1": Outcome.REFUSED}
+
+
 async def test_probing_once_gives_the_most_telling_outcome(sweeper, silent_port):
     with tcp_devices(["127.77.0.1"]) as port:
         probes = [tcp(port), udp(silent_port, timeout=0.1, tries=1)]

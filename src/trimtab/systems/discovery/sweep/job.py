@@ -63,6 +63,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.probes) > MAX_PROBES:
             raise ValueError(f"{len(self.probes)} probes in one sweep, and {MAX_PROBES} is the most")
+        if self.packets_per_second is not None and self.packets_per_second <= 0:
+            raise ValueError(f"a sweep at {self.packets_per_second:g} packets a second sends nothing: give more than 0")
         if not 0 <= self.start <= len(self.addresses):
             raise ValueError(f"a sweep of {len(self.addresses)} addresses cannot start at {self.start}")
 

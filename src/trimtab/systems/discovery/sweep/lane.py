@@ -23,11 +23,10 @@ PAUSE = 0.005
 PATIENCE = 10.0
 """Seconds without a single send after which it has not passed."""
 
-MOST_AGAIN = 65_536
-"""Repetitions that may wait, before they go first."""
-
 REFUSED = frozenset({errno.ECONNREFUSED, errno.ECONNRESET})
-UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET, errno.EPROTO})
+UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EPROTO})
+NO_ROUTE = errno.ENETUNREACH
+"""When a send fails by it. Later it is what a router said."""
 
 _FINAL = (Outcome.OPEN, Outcome.REFUSED)
 
@@ -110,11 +109,6 @@ class Lane(abc.ABC, Generic[Key]):
     @property
     def waiting(self) -> int:
         return len(self.fresh) + len(self.again)
-
-    @property
-    def hungry(self) -> bool:
-        """Whether it should get the next addresses."""
-        return not self.fresh and len(self.again) < MOST_AGAIN
 
     @property
     def deadline(self) -> float | None:

@@ -61,7 +61,10 @@ class Loop:
         self._sockets.epoll.register(wake, select.EPOLLIN)
 
     def begin(self, job: Job, listener: Listener) -> None:
-        self._tasks[listener] = Task(job, self._sockets, monotonic())
+        try:
+            self._tasks[listener] = Task(job, self._sockets, monotonic())
+        except Exception as error:  # of the job's own addresses
+            listener.fail(_broken(error))
 
     def drop(self, listener: Listener) -> None:
         task = self._tasks.pop(listener, None)
@@ -164,6 +167,10 @@ class Loop:
         for listener, task in list(self._tasks.items()):
             if task is owner:
                 self.drop(listener)
-                failure = SweepFailed(f"the sweep broke off: {error}")
-                failure.__cause__ = error
-                listener.fail(failure)
+                listener.fail(_broken(error))
+
+
+def _broken(error: Exception) -> SweepFailed:
+    failure = SweepFailed(f"the sweep broke off: {error}")
+    failure.__cause__ = error
+    return failure

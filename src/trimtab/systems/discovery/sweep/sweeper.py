@@ -73,7 +73,7 @@ class Sweeper:
         """Begins at once."""
         if self._thread is None:
             raise SweepFailed("the sweeper was not started")
-        return Sweep(job, self._thread)
+        return Sweep(job, self._thread, asyncio.get_running_loop())
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -88,10 +88,10 @@ class Sweeper:
 class Sweep:
     """One job under way: an iterator over its batches. `quality` is there when they are over."""
 
-    def __init__(self, job: Job, thread: SweepThread) -> None:
+    def __init__(self, job: Job, thread: SweepThread, loop: asyncio.AbstractEventLoop) -> None:
         self.quality: Quality | None = None
         self._thread = thread
-        self._post = _Post(asyncio.get_running_loop())
+        self._post = _Post(loop)
         thread.add(job, self._post)
 
     def __aiter__(self) -> Self:
@@ -99,13 +99,14 @@ class Sweep:
 
     async def __anext__(self) -> Batch:
         post = self._post
-        while not post.batches:
-            if post.error is not None:
-                raise post.error
-            if post.quality is not None:
-                self.quality = post.quality
-                raise StopAsyncIteration
-            if post.closed:
+        while True:
+            error, quality = post.error, post.quality  # before the batches: the thread leaves these after the last one
+            if post.batches:
+                return post.batches.popleft()
+            if error is not None:
+                raise error
+            if quality is not None or post.closed:
+                self.quality = quality
                 raise StopAsyncIteration
             post.arrived.clear()
             try:
@@ -113,7 +114,6 @@ class Sweep:
             except asyncio.CancelledError:
                 self._stop()
                 raise
-        return post.batches.popleft()
 
     async def aclose(self) -> None:
         """Ends the job, if it still runs. When this returns its sockets are closed."""

@@ -16,6 +16,8 @@ from trimtab.systems.discovery.sweep.udp import Datagrams
 
 CHUNK = 256
 """Addresses that are lined up at a time."""
+MOST_AGAIN = 65_536
+"""Repetitions that may wait, before they go first."""
 MOST_UNTOLD = 16_384
 """Answers that nobody has taken, after which no more is sent."""
 TICK = 0.002
@@ -36,7 +38,7 @@ class Task:
         self._job = job
         self._order = Permutation(self.total, job.seed)
         self._unsettled = bytearray([len(self.lanes)]) * self.total
-        self._next = job.start
+        self._next = job.start if self.lanes else self.total
         self._done = job.start
         self._in_work = 0
         self._answers: list[Answer] = []
@@ -116,7 +118,10 @@ class Task:
 
     @property
     def _hungry(self) -> bool:
-        return self._next < self.total and all(lane.hungry for lane in self.lanes)
+        """Whether the next addresses should be lined up."""
+        if self._next == self.total or any(lane.fresh for lane in self.lanes):
+            return False
+        return sum(len(lane.again) for lane in self.lanes) < MOST_AGAIN
 
     def _line_up(self) -> None:
         following = min(self.total, self._next + CHUNK)

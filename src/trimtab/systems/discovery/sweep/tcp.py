@@ -14,10 +14,8 @@ import errno
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.sweep import syscalls
 from trimtab.systems.discovery.sweep.job import Probe
-from trimtab.systems.discovery.sweep.lane import REFUSED, UNREACHABLE, Burst, Item, Lane, Owner, Tally
+from trimtab.systems.discovery.sweep.lane import NO_ROUTE, REFUSED, UNREACHABLE, Burst, Item, Lane, Owner, Tally
 from trimtab.systems.discovery.sweep.sockets import Sockets
-
-_NO_ROUTE = frozenset({errno.ENETUNREACH, errno.ENONET})
 
 
 class Connects(Lane[int]):
@@ -75,13 +73,13 @@ class Connects(Lane[int]):
 
     def _ended_at_once(self, fd: int, code: int, item: Item, now: float) -> bool:
         """False when the lane must pause."""
-        if code in _NO_ROUTE or (code not in REFUSED and code not in UNREACHABLE and code != 0):
-            self._streams.close(fd)
-            return not self._not_sent(item, code, now)
-        self._tally.sent += 1
-        self._stuck_since = None
-        self._ended(fd, item, self._conclude(fd, code))
-        return True
+        if code == 0 or code in REFUSED or (code in UNREACHABLE and code != NO_ROUTE):
+            self._tally.sent += 1
+            self._stuck_since = None
+            self._ended(fd, item, self._conclude(fd, code))
+            return True
+        self._streams.close(fd)
+        return not self._not_sent(item, code, now)
 
     def _conclude(self, fd: int, code: int) -> Outcome:
         """Closes the socket of a connect that ended so."""

@@ -15,7 +15,17 @@ import socket
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.sweep import syscalls
 from trimtab.systems.discovery.sweep.job import Probe
-from trimtab.systems.discovery.sweep.lane import MOMENTARY, REFUSED, UNREACHABLE, Burst, Item, Lane, Owner, Tally
+from trimtab.systems.discovery.sweep.lane import (
+    MOMENTARY,
+    NO_ROUTE,
+    REFUSED,
+    UNREACHABLE,
+    Burst,
+    Item,
+    Lane,
+    Owner,
+    Tally,
+)
 from trimtab.systems.discovery.sweep.sockets import Sockets
 
 BUFFER = 16 << 20
@@ -56,10 +66,13 @@ class Datagrams(Lane[bytes]):
 
     def ready(self, fd: int, events: int) -> bool:
         inbox, accepts = self._shared.inbox, self.probe.accepts
-        if events & select.EPOLLERR:
-            for name, code in inbox.complaints(fd):
-                self._complained(syscalls.endpoint(name), code)
+        complaints = bool(events & select.EPOLLERR)
         for _ in range(MOST_AT_ONCE // inbox.SIZE):
+            if complaints:
+                heard = inbox.complaints(fd)
+                for name, code in heard:
+                    self._complained(syscalls.endpoint(name), code)
+                complaints = bool(heard)
             received = inbox.receive(fd)
             for name, data in received:
                 key = syscalls.endpoint(name)
@@ -67,7 +80,7 @@ class Datagrams(Lane[bytes]):
                     self._tally.foreign += 1
                 elif (item := self._take(key)) is not None:
                     self._ended(key, item, Outcome.OPEN, data)
-            if len(received) < inbox.SIZE:
+            if len(received) < inbox.SIZE and not complaints:
                 return True
         return False
 
@@ -114,9 +127,16 @@ class Datagrams(Lane[bytes]):
             self._sent(burst, key, item)
         for item in reversed(items[sent + bool(code) :]):
             self._put_back(item)
-        if code and not self._not_sent(items[sent], code, now):
-            self._take(syscalls.endpoint(names[sent]))
+        if code:
+            self._failed(syscalls.endpoint(names[sent]), items[sent], code, now)
         return sent + bool(code and code not in MOMENTARY)
+
+    def _failed(self, key: bytes, item: Item, code: int, now: float) -> None:
+        if code in UNREACHABLE and code != NO_ROUTE:
+            self._take(key)
+            self._ended(key, item, Outcome.UNREACHABLE)
+        elif not self._not_sent(item, code, now):
+            self._take(key)
 
     def _send_to(self, names: list[bytes]) -> tuple[int, int]:
         """How many went, and errno of the next one if it failed."""
