@@ -401,6 +401,23 @@ async def test_a_stream_may_be_announced() -> None:
     assert await anext(answer.chunks(5.0)) == b"{}\n"
 
 
+async def test_a_time_that_was_set_for_one_answer_does_not_end_the_next() -> None:
+    """The connection keeps its timer: it may ring while a later answer still has its time."""
+    connection = Connection(asyncio.get_running_loop(), set())
+    connection.connection_made(Nowhere())
+    for within in (0.05, 30.0):
+        asked = asyncio.create_task(connection.ask(b"", stream=False, limit=100, within=within))
+        await asyncio.sleep(0)
+        if within > 1:
+            await asyncio.sleep(0.1)  # past the first one's time, which is the thing to wait for here
+        connection.data_received(answer(200))
+        assert (await asked).body == b"{}"
+    asked = asyncio.create_task(connection.ask(b"", stream=False, limit=100, within=0.05))
+    with pytest.raises(TimeoutError):
+        await asked
+    connection.abort()
+
+
 class Nowhere(asyncio.Transport):
     """Takes what is written and brings nothing."""
 

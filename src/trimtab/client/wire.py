@@ -22,6 +22,7 @@ from trimtab.client.sockets import connect
 KEPT = 15.0  # seconds that an idle connection is used again; servers close them later than that
 MAX_HEAD = 64 * 1024
 HIGH_WATER = 1024 * 1024
+RESOLUTION = 0.002  # seconds; a loop's timers may be as coarse
 
 
 _BOUNDS = frozenset({b"content-length", b"transfer-encoding"})
@@ -128,6 +129,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
         self._failure: Exception | None = None
         self.idle_since = 0.0
         self._busy = False
@@ -193,20 +196,42 @@ class Connection(asyncio.Protocol):
         return taken
 
     def abort(self) -> None:
-        self._registry.discard(self)
+        self._leave()
         if self._transport is not None:
             transport, self._transport = self._transport, None
             transport.abort()
 
+    def _leave(self) -> None:
+        self._registry.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     async def _wait(self, within: float) -> None:
-        """A timer of our own: `asyncio.timeout` costs as much as parsing the answer."""
         self._waiter = self._loop.create_future()
-        timer = self._loop.call_later(within, self._fail, TimeoutError())
+        self._deadline = deadline = self._loop.time() + within
+        if self._timer is None or self._timer.when() > deadline:
+            self._set_timer(deadline)
         try:
             await self._waiter
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _set_timer(self, when: float) -> None:
+        """One that outlasts answers and is set anew when it rings too early: to set one for each costs as much as to
+        parse the answer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiter is None:
+            return
+        if self._loop.time() < self._deadline - RESOLUTION:
+            self._set_timer(self._deadline)
+        else:
+            self._fail(TimeoutError())
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -243,7 +268,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._registry.discard(self)
+        self._leave()
         if self._failure is None:
             self._failure = Broken(str(error) if error is not None else "the server closed the connection")
         self._wake()
