@@ -11,9 +11,7 @@ from trimtab.testing.ports import free_ports
 
 
 def face(number: int, name: str = "", **more: str) -> Personality:
-    return Personality(
-        name=name or f"switch-{number}", engine_id=bytes.fromhex(f"80001f8805{number:012x}aa"), **more
-    )
+    return Personality(name=name or f"switch-{number}", engine_id=bytes.fromhex(f"80001f8805{number:012x}aa"), **more)
 
 
 async def begin(station: Station, port: int, prefix: str = "127.21.0.0/28", **more: object) -> DiscoveryRule:

@@ -166,5 +166,5 @@ async def test_the_numbers_of_a_sweep_are_measured(station: Station) -> None:
     where = f'namespace="{station.namespace}"'
     assert f'discovery_targets{{{where},phase="ready",rule="lab"}} 1.0' in text
     assert f'discovery_addresses{{{where},outcome="identified",rule="lab"}} 1.0' in text
-    assert f'discovery_addresses{{{where},outcome="silent",rule="lab"}} 5.0' in text
+    assert f'discovery_addresses{{{where},outcome="refused",rule="lab"}} 5.0' in text
     assert f'discovery_sweeps_total{{{where},result="Succeeded",rule="lab"}} 1.0' in text

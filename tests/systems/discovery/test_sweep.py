@@ -413,7 +413,7 @@ def test_a_probe_does_not_show_its_payload():
     [
         ({}, ""),
         ({"errors": 20}, "20 of 1020 probes could not be sent"),
-        ({"worst_lag": 0.6}, "the machine was too busy to listen for 0.6 s, and a probe waits 1 s"),
+        ({"worst_lag": 1.6}, "the machine was too busy to listen for 1.6 s, and a probe waits 1 s"),
     ],
 )
 def test_a_poor_sweep_says_why(change, reason):

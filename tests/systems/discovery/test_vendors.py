@@ -225,10 +225,10 @@ class TestExtends:
         assert isinstance(child.gnmi, GnmiVendor)
         assert (child.gnmi.organization, child.gnmi.model_match) == ("Nokia", "srl")
 
-    def test_a_field_with_a_default_is_the_child_s(self) -> None:
+    def test_an_encoding_that_nobody_gives_is_left_to_the_connection_profile(self) -> None:
         child = self.resolved(gnmi("child", "base"))
         assert isinstance(child.gnmi, GnmiVendor)
-        assert child.gnmi.encoding == "JSON_IETF"
+        assert child.gnmi.encoding is UNSET
 
     def test_the_parent_s_filter_holds_where_the_child_has_none(self) -> None:
         child = self.resolved(

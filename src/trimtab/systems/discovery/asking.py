@@ -90,10 +90,13 @@ class Asker:
     ) -> Identified:
         """`counted` when the device may count the login against us."""
         protocol, attempts = connection.spec.protocol, self._attempts
+        admitted: set[str] = set()
         async with contextlib.AsyncExitStack() as stack:
 
             async def admit(key: str) -> None:
-                await stack.enter_async_context(attempts.turn(address, protocol, key))
+                if key not in admitted:  # an identifier may log in twice
+                    await stack.enter_async_context(attempts.turn(address, protocol, key))
+                    admitted.add(key)
 
             access = Access(
                 address=address,

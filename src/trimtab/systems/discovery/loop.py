@@ -7,6 +7,7 @@ status and an event, and the loop goes on after a pause that grows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import datetime, timedelta
 
 import msgspec
@@ -77,22 +78,34 @@ class Loop:
         self.settings = msgspec.structs.replace(self.settings, rule=rule)
 
     async def _live(self) -> None:
-        try:
-            protocols = (connection.spec.protocol for connection in self.settings.connections)
-            self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
-            await self._teller.tell(lambda status: status.replace(start_time=format_time(self._tools.clock.now())))
-            problem = await self._book.load()
-            if problem:
-                note = f"what was known of each address cannot be read, and is learned anew: {problem}"
-                self._tools.events.warning(self._rule, "LedgerLost", note)
-                window = self._rule.spec.lockout_window.seconds
-                self._book.closed_until = self._tools.clock.now().timestamp() + window
-            self._tools.books.open(self._book)
-            await self._book.wake(self._tools.clock.now().timestamp())
-            while True:
+        """Begin, then run after run. Whatever goes wrong between two runs, as when the API cannot be reached, is told as
+        soon as it can be, and does not end the loop."""
+        begun = False
+        while True:
+            try:
+                if not begun:
+                    await self._begin()
+                    begun = True
                 await self._one(await self._due())
-        except Gone:
-            return
+            except Gone:
+                return
+            except Exception as error:
+                log.exception("the loop of a rule stumbled", rule=self._rule.name, namespace=self._rule.namespace)
+                with contextlib.suppress(Gone):  # the next round sees that too
+                    await self._tools.clock.sleep(await self._failed(error))
+
+    async def _begin(self) -> None:
+        clock = self._tools.clock
+        protocols = (connection.spec.protocol for connection in self.settings.connections)
+        self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
+        await self._teller.tell(lambda status: status.replace(start_time=format_time(clock.now())))
+        problem = await self._book.load()
+        if problem:
+            note = f"what was known of each address cannot be read, and is learned anew: {problem}"
+            self._tools.events.warning(self._rule, "LedgerLost", note)
+            self._book.closed_until = clock.now().timestamp() + self._rule.spec.lockout_window.seconds
+        self._tools.books.open(self._book)
+        await self._book.wake(clock.now().timestamp())
 
     async def _due(self) -> Run | None:
         """Wait until a run is due. The one that the end of a process interrupted, if there is one, is due at once."""
@@ -131,12 +144,12 @@ class Loop:
         self._woken.clear()
         self._trigger = "Schedule"
         try:
-            run = going or await self._begin(trigger, token)
+            run = going or await self._begin_run(trigger, token)
             try:
                 report = await self._run(run)
             except Outdated as error:
                 await self._close("Cancelled", "Outdated", _sentence(error))
-                run = await self._begin("Changed", token)
+                run = await self._begin_run("Changed", token)
                 report = await self._run(run)
         except Gone:
             raise
@@ -154,7 +167,7 @@ class Loop:
     async def _run(self, run: Run) -> Report:
         return await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
 
-    async def _begin(self, trigger: str, token: str) -> Run:
+    async def _begin_run(self, trigger: str, token: str) -> Run:
         """The run is in the status before anything is sent."""
         begun: list[Run] = []
 
@@ -194,7 +207,8 @@ class Loop:
             targets=report.targets,
         )
 
-    async def _failed(self, error: Exception) -> None:
+    async def _failed(self, error: Exception) -> float:
+        """Tell it. Seconds until the next try."""
         self._tools.measures.ended(self._rule.namespace, self._rule.name, "Failed")
         wait = self._put_off()
         message = f"{_sentence(error)}; the next try is in {wait:.0f} s"
@@ -206,6 +220,7 @@ class Loop:
             raise
         except Exception:  # the API may be the very thing that fails; the next try says more
             log.exception("the failure of a sweep cannot be told", rule=self._rule.name)
+        return wait
 
     def _put_off(self) -> float:
         """Longer each time in a row. Seconds."""

@@ -14,7 +14,7 @@ from trimtab.model.duration import Duration
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
 from trimtab.model.resource import Resource
-from trimtab.systems.discovery import implementations, templates, windows
+from trimtab.systems.discovery import implementations, windows
 from trimtab.systems.discovery.addresses import Addresses
 from trimtab.systems.discovery.implementations import DnsName, Entry
 from trimtab.systems.discovery.kinds import (
@@ -142,6 +142,8 @@ def _profile_problems(profile: DiscoveryProfile) -> Iterator[FieldError]:
 
 
 def _template_problems(template: TargetTemplate) -> Iterator[FieldError]:
+    from trimtab.systems.discovery import templates  # its library is for rules that have templates
+
     path = "spec.targetTemplate"
     if not isinstance(template.name_template, UnsetType) and (wrong := templates.check(template.name_template)):
         yield FieldError(f"{path}.nameTemplate", FieldProblem.INVALID, template.name_template, wrong)

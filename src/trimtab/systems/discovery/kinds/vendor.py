@@ -30,7 +30,9 @@ class GnmiVendor(Spec):
         Annotated[Match, Meta(description="The organization of a model in Capabilities, exactly.")] | UnsetType
     ) = UNSET
     model_match: Annotated[Match, Meta(description="A part of that model's name.")] | UnsetType = UNSET
-    encoding: Annotated[Literal["JSON", "JSON_IETF", "PROTO", "ASCII"], Meta(description="How to ask.")] = "JSON_IETF"
+    encoding: (
+        Annotated[Literal["JSON", "JSON_IETF", "PROTO", "ASCII"], Meta(description="How to ask, if so.")] | UnsetType
+    ) = UNSET
     preserve_namespace: Annotated[bool, Meta(description="Send module names that paths have.")] = True
     paths: Annotated[tuple[GnmiPath, ...], Meta(max_length=32, description="What to get.")] = ()
 

@@ -11,6 +11,8 @@ from trimtab.systems.discovery.findings import Outcome
 
 MAX_DATAGRAM = 8192
 """Bytes of an answer; what is longer is cut."""
+MAX_LAG = 1.0
+"""Seconds without listening that need not worry: time-outs are put off by as much, and the kernel keeps what comes."""
 MAX_PROBES = 255
 """Of one job: how many are still to come is one byte an address."""
 
@@ -106,7 +108,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
         """Why absence must not be concluded from it; empty when it may."""
         if self.errors > 0.01 * (self.sent + self.errors):
             return f"{self.errors} of {self.sent + self.errors} probes could not be sent"
-        if self.worst_lag > 0.5 * self.shortest_timeout:
+        if self.worst_lag > max(MAX_LAG, self.shortest_timeout):
             return (
                 f"the machine was too busy to listen for {self.worst_lag:.1f} s, "
                 f"and a probe waits {self.shortest_timeout:g} s"
