@@ -186,15 +186,20 @@ def steady(busy: Operator, access: Access, scale: Scale) -> Figures:
     before = busy.cpu()
     known = busy.ledger.starts()
     collection = COLLECTION.format(NAMESPACE)
-    change(access, [f"{collection}/busy-{turn}" for turn in range(scale.changes)], RATE)
+    answers = change(access, [f"{collection}/busy-{turn}" for turn in range(scale.changes)], RATE)
     busy.rest(reconciled=scale.objects + scale.changes)
     starts = busy.ledger.starts()
-    delays = sorted((started - changed) / 1e6 for changed, started in starts.items() if changed not in known)
+    delays = [(started - changed) / 1e6 for changed, started in starts.items() if changed not in known]
     return {
         "steady_cpu": (busy.cpu() - before) / scale.changes * 1e6,
         "p50": statistics.median(delays),
-        "p99": delays[int(0.99 * (len(delays) - 1))],
+        "p99": percentile(delays, 99),
+        "answer_p99": percentile(answers, 99),
     }
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return sorted(values)[percent * (len(values) - 1) // 100]
 
 
 def hold(server: ApiServer, command: list[str], count: int, settle: float, empty: Figures) -> Figures:

@@ -31,6 +31,8 @@ class Figure(NamedTuple):
     unit: str
     more_is_better: bool = False
     goal: Goal | None = None
+    compared: bool = True
+    """Not what is the server's doing."""
 
 
 FIGURES = (
@@ -39,6 +41,7 @@ FIGURES = (
     Figure("cold_rate", "reconciles, all at start", "/s", more_is_better=True),
     Figure("p50", "change to reconcile, p50", "ms"),
     Figure("p99", "change to reconcile, p99", "ms"),
+    Figure("answer_p99", "the server's answer to the change, p99", "ms", compared=False),
     Figure("memory", "memory, nothing cached", "MB"),
     Figure("memory_10000", "memory of a cached object, 10,000 of them", "kB"),
     Figure("collected_10000", "the same after a collection", "kB", goal=Goal(RUNTIME, 1)),
@@ -61,7 +64,7 @@ def rows(operators: dict[str, Figures]) -> Iterator[list[str]]:
         row = [figure.title]
         for name, figures in operators.items():
             cell = shown(figures[figure.key], figure.unit) if figure.key in figures else ""
-            if cell and name != OURS and OURS in operators:
+            if cell and figure.compared and name != OURS and OURS in operators:
                 cell += f" ({ratio(figure, operators, name):.1f}x)"
             row.append(cell)
         yield [*row, verdict(figure, operators)]
