@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -89,7 +89,7 @@ async def _intended(server: Session, name: str) -> Intended:
     except ValueError as error:
         raise Problem(str(error)) from None
     try:
-        scope = await resolved(entries, cast("Any", server.client), rule.namespace, system_resolver)
+        scope = await resolved(entries, server.client, rule.namespace, system_resolver)
     except TooMany as error:
         raise Problem(f"discoveryrule/{name}: {error}") from None
     static = implementation.static(source) is not None

@@ -72,7 +72,7 @@ async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, ad
         with contextlib.suppress(ValueError, TooMany):  # what admission would have refused names no address
             entries = implementation.entries(source)
             static = implementation.static(source) is not None
-            scope = await resolved(entries, cast("Any", server.client), rule.namespace, system_resolver)
+            scope = await resolved(entries, server.client, rule.namespace, system_resolver)
     known = (await ledger(blobs, rule) if blobs is not None else None) or Ledger()
     named = [place for place in scope.places if isinstance(place.entry.source, DnsName)]
     meant = [a for place in named if cast("DnsName", place.entry.source).name == address for a in place.addresses]

@@ -90,7 +90,7 @@ def test_a_sweep_that_found_the_same_leaves_the_same_bytes() -> None:
         login = record.logins.get("ssh", LoginRecord())
         login = succeeded(attempted(login, "admin", now), "admin", now + 1)
         record = msgspec.structs.replace(
-            noted(record, Outcome.IDENTIFIED, "by ssh with profile p", now), logins={"ssh": login}
+            noted(record, Outcome.IDENTIFIED, "ssh: it said what it is, by profile p", now), logins={"ssh": login}
         )
         return Ledger(records={"10.0.0.1": record}, outcomes=bytes([Outcome.IDENTIFIED, Outcome.SILENT]), scope="s")
 
@@ -224,7 +224,7 @@ def large() -> Ledger:
         pin = "SHA256:" + chance.randbytes(32).hex()[:43]
         found[f"10.77.{position // 256}.{position % 256}"] = AddressRecord(
             outcome=Outcome.IDENTIFIED,
-            detail="by ssh with profile default",
+            detail="ssh: it said what it is, by profile default",
             at=NOW + chance.random() * 1e5,
             logins={"ssh": LoginRecord(worked="network-admin", failed={"old-admin": NOW - chance.random() * 1e5})},
             pins={"ssh": pin},

@@ -64,7 +64,7 @@ def test_a_refusal_is_told_with_time_protocol_and_detail() -> None:
 
 
 def test_a_device_that_was_identified_names_its_target() -> None:
-    why = asked(ledger(Outcome.IDENTIFIED, "by snmp with profile public", target="leaf1"))
+    why = asked(ledger(Outcome.IDENTIFIED, "snmp: it said what it is, by profile public", target="leaf1"))
     assert why.protocol == "snmp"
     assert "Its Target is leaf1." in why.text
 
@@ -93,8 +93,8 @@ def test_an_address_of_no_entry_is_told_so() -> None:
 
 def test_an_address_that_left_the_scope_tells_what_it_was() -> None:
     book = ledger(Outcome.SILENT)
-    book.records["10.9.9.9"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="by ssh with profile p")
-    assert "by ssh with profile p" in asked(book, "10.9.9.9").text
+    book.records["10.9.9.9"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="ssh: it said what it is, by profile p")
+    assert "ssh: it said what it is, by profile p" in asked(book, "10.9.9.9").text
 
 
 def test_what_is_no_address_is_of_no_entry() -> None:
@@ -108,7 +108,7 @@ def test_a_sweep_that_has_not_reached_the_address_is_told() -> None:
 
 def test_before_a_sweep_reaches_an_address_the_last_outcome_is_told() -> None:
     book = ledger(Outcome.UNPROBED, run="r1")
-    book.records["10.1.0.5"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="by ssh with profile p", at=5)
+    book.records["10.1.0.5"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="ssh: it said what it is, by profile p", at=5)
     assert asked(book).outcome is Outcome.IDENTIFIED
 
 

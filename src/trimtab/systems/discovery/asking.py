@@ -57,7 +57,7 @@ class Asker:
             except NotIdentified as failure:
                 failures.append(NotIdentified(failure.outcome, f"{protocol}: {failure.detail}"))
                 continue
-            self._note(address, Outcome.IDENTIFIED, f"by {protocol} with profile {connection.name}")
+            self._note(address, Outcome.IDENTIFIED, f"{protocol}: it said what it is, by profile {connection.name}")
             return Finding(address=address, profile=connection.name, secret=secret, identified=identified)
         if failures:
             self._note(address, failures[0].outcome, "; ".join(dict.fromkeys(f.detail for f in failures)))

@@ -100,7 +100,7 @@ class Parting:
         event = Missed(missed.count, self._now - missed.since)
         confirmed = fading.needs_confirmation(phase, event, self._rule.spec.fading)
         after = fading.next(phase, msgspec.structs.replace(event, confirmed=confirmed), self._rule.spec.fading)
-        return None if after is phase else Step(target, phase, after, f"no answer in {missed.count} sweeps")
+        return None if after is phase else Step(target, phase, after, _missed(missed.count))
 
     def _refused(self, target: Target, addresses: Sequence[str]) -> Step | None:
         """It is there, and did not say what it is: a Step to the phase where it is, with the reason."""
@@ -168,6 +168,10 @@ class Parting:
 
     def _in_scope(self, target: Target) -> bool:
         return any(address in self._scope.addresses for address in known_addresses(target))
+
+
+def _missed(sweeps: int) -> str:
+    return f"no answer in {sweeps} sweeps" if sweeps > 1 else "no answer in the last sweep"
 
 
 def known_addresses(target: Target) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ from trimtab.systems.discovery.tools import Identifiers, Tools
 if TYPE_CHECKING:
     from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 
-GOOD_NEWS = ("Discovered", "Recovered", "Found")
+GOOD_NEWS = ("Discovered", "Returned")
 MAX_ENTRIES = 512
 ROUNDS = 3
 """How often a settling that meets another's write is done anew."""

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from trimtab.client.protocol import Query
+from trimtab.client.protocol import Client, Query
 from trimtab.model.kubernetes import Pod, Service
 from trimtab.model.selectors import LabelSelector
-from trimtab.runtime.cached import CachedClient
 from trimtab.systems.discovery.addresses import MAX_ADDRESSES, Addresses, Interval, parse
 from trimtab.systems.discovery.implementations import DnsName, Entry, Pods, Services
 
@@ -58,7 +57,7 @@ async def system_resolver(name: str) -> Sequence[str]:
     return [address for address in addresses if "%" not in address]
 
 
-async def resolved(entries: Sequence[Entry], client: CachedClient, namespace: str, resolve: Resolve | None) -> Scope:
+async def resolved(entries: Sequence[Entry], client: Client, namespace: str, resolve: Resolve | None) -> Scope:
     """All entries; without `resolve` DNS names have no address. It raises TooMany, or that the API cannot be read."""
     turns = asyncio.Semaphore(AT_A_TIME)
 
@@ -98,7 +97,7 @@ async def _named(entry: Entry, name: str, resolve: Resolve) -> Place:
     return Place(entry, _set(addresses), dict.fromkeys(addresses, entry.host_name or name))
 
 
-async def _pods(entry: Entry, selector: LabelSelector, client: CachedClient, namespace: str) -> Place:
+async def _pods(entry: Entry, selector: LabelSelector, client: Client, namespace: str) -> Place:
     hosts: dict[str, str] = {}
     for pod in await _selected(Pod, selector, client, namespace):
         status = pod.status or {}
@@ -111,7 +110,7 @@ async def _pods(entry: Entry, selector: LabelSelector, client: CachedClient, nam
 
 
 async def _services(
-    entry: Entry, services: Services, client: CachedClient, namespace: str, resolve: Resolve | None
+    entry: Entry, services: Services, client: Client, namespace: str, resolve: Resolve | None
 ) -> Place:
     hosts: dict[str, str] = {}
     problems = []
@@ -130,7 +129,7 @@ async def _services(
     return Place(entry, _set(hosts), hosts, "; ".join(problems[:4]))
 
 
-async def _selected(kind: Any, selector: LabelSelector, client: CachedClient, namespace: str) -> list[Any]:
+async def _selected(kind: Any, selector: LabelSelector, client: Client, namespace: str) -> list[Any]:
     listed = await client.list(kind, Query(namespace=namespace))
     return [item for item in listed.items if selector.matches(item.metadata.labels or {})]
 

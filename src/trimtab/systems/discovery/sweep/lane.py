@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import errno
 from collections import deque
+from itertools import repeat
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trimtab.systems.discovery.findings import Outcome
@@ -104,7 +105,7 @@ class Lane(abc.ABC, Generic[Key]):
 
     def line_up(self, first: int, end: int) -> None:
         """The addresses at these places of the order are next."""
-        self.fresh.extend(Item(place, 1) for place in range(first, end))
+        self.fresh.extend(map(Item, range(first, end), repeat(1)))
 
     @property
     def waiting(self) -> int:
@@ -147,9 +148,6 @@ class Lane(abc.ABC, Generic[Key]):
 
     def _repeat(self, key: Key, item: Item) -> None:
         self.again.append(item)
-
-    def _first(self) -> Item:
-        return self.fresh[0] if self.fresh else self.again[0]
 
     def _next(self) -> Item:
         return self.fresh.popleft() if self.fresh else self.again.popleft()

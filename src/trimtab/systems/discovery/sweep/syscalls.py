@@ -23,6 +23,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _EPOLL_CTL_ADD = 1
 _EPOLLOUT = 4
 _PADDING = bytes(8)
+_NO_SCOPE = bytes(4)
 _NAME = 28  # sockaddr_in6
 _CONTROL = 128
 _CONTROL_HEADER = 16  # cmsghdr; sock_extended_err follows
@@ -30,29 +31,34 @@ _MSG_ERRQUEUE = 0x2000
 _ICMP_ORIGINS = (2, 3)
 
 
-def sockaddr(address: str, port: int) -> bytes:
-    """ValueError when it is not an address."""
-    try:
-        if ":" in address:
-            host = socket.inet_pton(socket.AF_INET6, address)
-            return struct.pack("=H", socket.AF_INET6) + struct.pack("!HI", port, 0) + host + bytes(4)
-        return (
-            struct.pack("=H", socket.AF_INET)
-            + struct.pack("!H", port)
-            + socket.inet_pton(socket.AF_INET, address)
-            + _PADDING
-        )
-    except OSError:
-        raise ValueError(f"{address[:64]!r} is not an address: resolve names before a sweep") from None
+class Names:
+    """Addresses at one port as `sockaddr`, and back. What tells peers apart is the packed address."""
+
+    def __init__(self, port: int) -> None:
+        self._port = struct.pack("!H", port)
+        self._four = struct.pack("=H", socket.AF_INET) + self._port
+        self._six = struct.pack("=H", socket.AF_INET6) + self._port + bytes(4)
+
+    def of(self, address: str) -> tuple[bytes, bytes]:
+        """Its name, and its packed address. ValueError when it is not an address."""
+        try:
+            if ":" in address:
+                host = socket.inet_pton(socket.AF_INET6, address)
+                return self._six + host + _NO_SCOPE, host
+            host = socket.inet_pton(socket.AF_INET, address)
+            return self._four + host + _PADDING, host
+        except OSError:
+            raise ValueError(f"{address[:64]!r} is not an address: resolve names before a sweep") from None
+
+    def host(self, name: bytes) -> bytes:
+        """The packed address; empty when the name is of another port."""
+        if name[2:4] != self._port:
+            return b""
+        return name[4:8] if len(name) < _NAME else name[8:24]
 
 
 def family(name: bytes) -> int:
     return int.from_bytes(name[:2], sys.byteorder)
-
-
-def endpoint(name: bytes) -> bytes:
-    """Port and address alone: what tells a peer apart."""
-    return name[2:8] if len(name) < _NAME else name[2:4] + name[8:24]
 
 
 class Streams:
@@ -117,22 +123,26 @@ class Outbox:
         self._names = ctypes.create_string_buffer(self.SIZE * _NAME)
         self._view = memoryview(self._names).cast("B")
         self._messages = (_Message * self.SIZE)()
-        for place, message in enumerate(self._messages):
-            message.header.name = ctypes.addressof(self._names) + place * _NAME
+        self._length = 0
+        for message in self._messages:
             message.header.vector = ctypes.addressof(self._vector)
             message.header.vectors = 1
 
     def send(self, fd: int, names: Sequence[bytes]) -> tuple[int, int]:
-        """To the first `SIZE` of names of one family. How many went, and errno of the one after them if none did."""
-        length = len(names[0])
-        count = min(len(names), self.SIZE)
-        for place in range(count):
-            self._view[place * _NAME : place * _NAME + length] = names[place]
-        if self._messages[0].header.name_length != length:
-            for message in self._messages:
-                message.header.name_length = length
-        sent: int = _libc.sendmmsg(fd, self._messages, count, 0)
+        """To no more than `SIZE` names of one family. How many went, and errno of the first if none did."""
+        if len(names[0]) != self._length:
+            self._lay(len(names[0]))
+        packed = b"".join(names)
+        self._view[: len(packed)] = packed
+        sent: int = _libc.sendmmsg(fd, self._messages, len(names), 0)
         return (0, ctypes.get_errno()) if sent < 0 else (sent, 0)
+
+    def _lay(self, length: int) -> None:
+        """Names of this length will follow each other."""
+        self._length = length
+        for place, message in enumerate(self._messages):
+            message.header.name = ctypes.addressof(self._names) + place * length
+            message.header.name_length = length
 
 
 class Inbox:

@@ -25,16 +25,17 @@ class Connects(Lane[int]):
         super().__init__(number, probe, owner, tally)
         self._streams = sockets.streams
         self._watched = sockets.watched
+        self._names = syscalls.Names(probe.port)
 
     def wants(self, now: float) -> int:
         return 0 if now < self._paused_until else min(self.waiting, self._streams.free)
 
     def send(self, packets: int, now: float) -> int:
         burst: Burst[int] = Burst(now + self.probe.timeout)
-        streams, port, tried = self._streams, self.probe.port, 0
+        streams, tried = self._streams, 0
         while tried < packets and self.waiting and streams.free > 0:
             item = self._next()
-            name = syscalls.sockaddr(self.owner.address(item.place), port)
+            name, _ = self._names.of(self.owner.address(item.place))
             fd, code = streams.open(syscalls.family(name))
             if code:
                 if self._not_sent(item, code, now):

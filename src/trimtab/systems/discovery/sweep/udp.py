@@ -42,11 +42,12 @@ _FORCED = {socket.SO_RCVBUF: 33, socket.SO_SNDBUF: 32}
 
 
 class Datagrams(Lane[bytes]):
-    """The key is the endpoint: port and address."""
+    """The key is the packed address. Loops are written out here: each of them turns for every packet."""
 
     def __init__(self, number: int, probe: Probe, owner: Owner, tally: Tally, sockets: Sockets) -> None:
         super().__init__(number, probe, owner, tally)
         self._shared = sockets
+        self._names = syscalls.Names(probe.port)
         self._outbox = syscalls.Outbox(probe.payload)
         self._own: dict[int, socket.socket] = {}
         self._put_off: Burst[bytes] = Burst(math.inf)
@@ -71,11 +72,11 @@ class Datagrams(Lane[bytes]):
             if complaints:
                 heard = inbox.complaints(fd)
                 for name, code in heard:
-                    self._complained(syscalls.endpoint(name), code)
+                    self._complained(self._names.host(name), code)
                 complaints = bool(heard)
             received = inbox.receive(fd)
             for name, data in received:
-                key = syscalls.endpoint(name)
+                key = self._names.host(name)
                 if key not in self._pending or (accepts is not None and not accepts(data)):
                     self._tally.foreign += 1
                 elif (item := self._take(key)) is not None:
@@ -91,6 +92,19 @@ class Datagrams(Lane[bytes]):
         self._own.clear()
         self._put_off.items.clear()
         self._clear()
+
+    def expire(self, now: float) -> None:
+        tries, put_off = self.probe.tries, self._put_off
+        while self._bursts and self._bursts[0].deadline <= now:
+            for key, item in self._bursts.popleft().items.items():
+                if item.attempt < tries:
+                    repeated = Item(item.place, item.attempt + 1, item.heard)
+                    self.again.append(repeated)
+                    put_off.items[key] = repeated
+                    self._pending[key] = put_off
+                else:
+                    self._pending.pop(key, None)
+                    self.owner.settled(item.place, self._number, item.heard)
 
     def _timed_out(self, key: bytes) -> Outcome:
         return Outcome.SILENT
@@ -109,26 +123,32 @@ class Datagrams(Lane[bytes]):
         """The next ones of one family. How many were tried."""
         items: list[Item] = []
         names: list[bytes] = []
-        while self.waiting and len(items) < count:
-            item = self._first()
-            name = syscalls.sockaddr(self.owner.address(item.place), self.probe.port)
+        keys: list[bytes] = []
+        queue = self.fresh or self.again
+        while queue and len(items) < count:
+            item = queue.popleft()
+            name, key = self._names.of(self.owner.address(item.place))
             if names and len(names[0]) != len(name):
+                queue.appendleft(item)
                 break
-            self._next()
-            if item.attempt == 1 or syscalls.endpoint(name) in self._put_off.items:  # else it was answered meanwhile
+            if item.attempt == 1 or key in self._put_off.items:  # else it was answered meanwhile
                 items.append(item)
                 names.append(name)
+                keys.append(key)
         if not items:
             return 0
         sent, code = self._send_to(names)
-        for item, name in zip(items[:sent], names, strict=False):
-            key = syscalls.endpoint(name)
-            self._put_off.items.pop(key, None)
-            self._sent(burst, key, item)
-        for item in reversed(items[sent + bool(code) :]):
-            self._put_back(item)
+        for key, item in zip(keys[:sent], items, strict=False):
+            burst.items[key] = item
+            self._pending[key] = burst
+            if item.attempt > 1:
+                del self._put_off.items[key]
+        queue.extendleft(reversed(items[sent + bool(code) :]))
+        if sent:
+            self._tally.sent += sent
+            self._stuck_since = None
         if code:
-            self._failed(syscalls.endpoint(names[sent]), items[sent], code, now)
+            self._failed(keys[sent], items[sent], code, now)
         return sent + bool(code and code not in MOMENTARY)
 
     def _failed(self, key: bytes, item: Item, code: int, now: float) -> None:
