@@ -39,7 +39,8 @@ from trimtab.lab.network import Bed, available  # noqa: E402
 from trimtab.testing.processes import Process  # noqa: E402
 
 LIVE = 4096
-RATE = 60_000
+RATE = 120_000
+DEFAULT_RATE = 20_000
 MEMORY = 300e6
 LISTEN = f"""
 import socket
@@ -56,13 +57,13 @@ class Scale(NamedTuple):
     last: str
     runs: int
     rates: tuple[int, ...]
-    """Of masscan: as polite as Trimtab's default, and as fast as it is asked to be in practice."""
+    """Of masscan. Above the last it is no faster here, and finds less."""
     masscan_runs: int
     busy_peers: bool
 
 
-FULL = Scale("10.77.0.0/16", "10.77.255.255", 5, (20_000, 200_000), 3, True)
-QUICK = Scale("10.77.0.0/18", "10.77.63.255", 1, (20_000,), 1, False)
+FULL = Scale("10.77.0.0/16", "10.77.255.255", 5, (20_000, 60_000, 200_000), 3, True)
+QUICK = Scale("10.77.0.0/18", "10.77.63.255", 1, (200_000,), 1, False)
 
 
 class Line(NamedTuple):
@@ -109,6 +110,7 @@ def main() -> None:
 def measure(scale: Scale, runs: int) -> list[Line]:
     first = scale.prefix.partition("/")[0]
     ours = [snmp(first, scale.last, RATE), tcp(first, scale.last, RATE)]
+    polite = snmp(first, scale.last, DEFAULT_RATE)
     fast_peers = [masscan(scale.prefix, rate) for rate in scale.rates]
     slow_peers = [fping(scale.prefix), nmap(scale.prefix)]
     lines: list[Line] = []
@@ -117,6 +119,8 @@ def measure(scale: Scale, runs: int) -> list[Line]:
         for busy in (False, True):
             with burners() if busy else contextlib.nullcontext():
                 plan: list[tuple[Scanner, int]] = [(each, runs) for each in ours]
+                if not busy:
+                    plan.append((polite, 1))
                 if not busy or scale.busy_peers:
                     plan += [(each, scale.masscan_runs) for each in fast_peers]
                 if not busy:
@@ -143,9 +147,11 @@ def devices(bed: Bed, folder: Path) -> Iterator[None]:
     )
     agent = bed.b.command(["snmpd", "-f", "-Ln", "-C", "-c", str(settings)])
     listener = bed.b.command([sys.executable, "-c", LISTEN])
+    murmur = bed.b.command(["fping", "-q", "-l", "-p", "50", "192.0.2.1"])  # masscan ends only when a packet comes
     with (
         Process(agent, log=folder / "snmpd.log", env={"MIBS": ""}) as snmpd,
         Process(listener, log=folder / "listener.log") as server,
+        Process(murmur, log=folder / "murmur.log"),
     ):
         for process, option, port in ((snmpd, "-uan", SNMP_PORT), (server, "-tln", TCP_PORT)):
             process.wait_until(lambda o=option, p=port: f":{p} " in bed.b.run("ss", o), within=20)
