@@ -23,7 +23,8 @@ from trimtab.runtime.status import condition, ready
 from trimtab.runtime.tasks import ended
 from trimtab.systems.discovery.book import Book, owner_of
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus
-from trimtab.systems.discovery.run import Outdated, Report, RuleRun
+from trimtab.systems.discovery.report import Report
+from trimtab.systems.discovery.run import Outdated, RuleRun
 from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.telling import Gone, Say, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools

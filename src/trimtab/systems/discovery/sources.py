@@ -109,9 +109,7 @@ async def _pods(entry: Entry, selector: LabelSelector, client: Client, namespace
     return Place(entry, _set(hosts), hosts)
 
 
-async def _services(
-    entry: Entry, services: Services, client: Client, namespace: str, resolve: Resolve | None
-) -> Place:
+async def _services(entry: Entry, services: Services, client: Client, namespace: str, resolve: Resolve | None) -> Place:
     hosts: dict[str, str] = {}
     problems = []
     for service in await _selected(Service, services.selector, client, namespace):

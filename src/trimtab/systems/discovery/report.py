@@ -1,0 +1,88 @@
+"""What a run came to, as the rule's status shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import UNSET
+
+from trimtab.systems.discovery.addresses import written
+from trimtab.systems.discovery.findings import Outcome
+from trimtab.systems.discovery.kinds import EntryStatus, Plan, TargetCounts
+from trimtab.systems.discovery.sources import Place, Scope
+
+MAX_ENTRIES = 512
+"""What a status holds."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one run. With `overlap` and `held` the rule has conditions of its own."""
+
+    ok: bool
+    reason: str
+    message: str
+    counts: dict[str, int]
+    plan: Plan
+    entries: tuple[EntryStatus, ...]
+    targets: TargetCounts
+    overlap: str = ""
+    held: str = ""
+    poor: bool = False
+    """It may not be trusted about what is gone, and is soon done again."""
+
+
+def outcomes_of(outcomes: bytes) -> dict[str, int]:
+    """How many addresses came to what."""
+    return {outcome.name.lower(): outcomes.count(outcome) for outcome in Outcome}
+
+
+def entries_of(scope: Scope, outcomes: bytes) -> tuple[EntryStatus, ...]:
+    """What came of each entry that was swept."""
+    return _folded([_entry(scope, place, outcomes) for place in scope.places])
+
+
+def listed(places: Iterable[tuple[Place, Sequence[str]]]) -> tuple[EntryStatus, ...]:
+    """The entries of a rule that probes nothing, with the addresses that were written."""
+    return _folded(
+        [
+            EntryStatus(
+                entry=place.entry.name, addresses=len(addresses), found=len(addresses), message=place.problem or UNSET
+            )
+            for place, addresses in places
+        ]
+    )
+
+
+def _entry(scope: Scope, place: Place, outcomes: bytes) -> EntryStatus:
+    """Counted by runs of positions: an interval of an entry is one of the scope, or a part of it."""
+    total = found = 0
+    for interval in place.addresses.intervals:
+        first = scope.addresses.position(written(interval.first, interval.version))
+        if first is not None:
+            total += interval.size
+            found += outcomes.count(Outcome.IDENTIFIED, first, first + interval.size)
+    return EntryStatus(
+        entry=place.entry.name,
+        addresses=total,
+        found=found,
+        not_found=total - found,
+        message=place.problem or UNSET,
+    )
+
+
+def _folded(entries: Sequence[EntryStatus]) -> tuple[EntryStatus, ...]:
+    """As many as a status holds: the rest in one line, but what failed goes first."""
+    if len(entries) <= MAX_ENTRIES:
+        return tuple(entries)
+    ordered = sorted(entries, key=lambda entry: not entry.message)
+    kept, rest = ordered[: MAX_ENTRIES - 1], ordered[MAX_ENTRIES - 1 :]
+    return (
+        *kept,
+        EntryStatus(
+            entry=f"{len(rest)} more entries",
+            addresses=sum(entry.addresses for entry in rest),
+            found=sum(entry.found for entry in rest),
+            not_found=sum(entry.not_found for entry in rest),
+        ),
+    )
