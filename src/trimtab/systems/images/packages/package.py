@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+Body = bytes | bytearray
+"""A file's content. Large ones come as they were collected, without a copy."""
+
 OS_TYPES = ("deb", "apk", "rpm")
 """Types whose namespace is the distribution; it is set when the layers of an image are merged."""
 
@@ -55,13 +58,17 @@ def purl_of(package: Package, distro: Distro) -> str:
         if distro.id:
             qualifiers["distro"] = f"{distro.id}-{distro.version}" if distro.version else distro.id
         if package.source:
-            upstream = package.source
-            if package.source_version:
-                upstream += f"@{package.source_version}"
-            qualifiers["upstream"] = upstream
+            qualifiers["upstream"] = _upstream(package)
     if package.type == "rpm":
         epoch, mark, rest = version.partition(":")
         if mark and epoch.isdigit():
             version = rest
             qualifiers["epoch"] = epoch
     return PackageURL(package.type, namespace or None, name, version or None, qualifiers, None).to_string()
+
+
+def _upstream(package: Package) -> str:
+    """The source as other tools of the field write and read it: a file name for rpm, else `name@version`."""
+    if package.type == "rpm":
+        return f"{package.source}-{package.source_version}.src.rpm"
+    return f"{package.source}@{package.source_version}" if package.source_version else package.source

@@ -1,0 +1,107 @@
+"""What an image holds in the end: the results of its layers, the lowest first, merged as a runtime would stack them.
+
+A file of a later layer takes the place of the one below, a whiteout removes it, an opaque folder removes all that was
+below in it. So a package database of a later layer replaces the earlier one; each package names the layer whose change
+brought it last.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import msgspec
+
+from trimtab.systems.images.layers.layer import Finding, LayerResult, path_key
+from trimtab.systems.images.packages.package import OS_TYPES, Distro, Package
+
+_MAX_LINKS = 4
+_OS_RELEASES = ("etc/os-release", "usr/lib/os-release", "usr/share/os-release")
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+    """The packages of an image, sorted."""
+
+    distro: Distro = Distro()
+    packages: tuple[Package, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def merge(layers: Sequence[LayerResult]) -> Inventory:
+    """The layers' inventory. Pure."""
+    found: dict[str, tuple[Package, ...]] = {}
+    distros: dict[str, Distro] = {}
+    links: dict[str, str] = {}
+    warnings: list[str] = []
+    for layer in layers:
+        cover = _Cover(layer)
+        below = {path: packages for path, packages in found.items() if cover.hides(path)}
+        for kept in (found, distros, links):
+            for path in [path for path in kept if cover.hides(path)]:
+                del kept[path]
+        for finding in layer.findings:
+            found[finding.path] = _brought(finding, below.get(finding.path, ()), layer.diff_id)
+        distros.update(layer.distros)
+        links.update(layer.links)
+        warnings += layer.warnings
+    distro = _distro(distros, links)
+    packages = sorted(
+        (_named(package, distro) for packages in found.values() for package in packages),
+        key=lambda each: (each.type, each.namespace, each.name, each.version, each.arch, each.path),
+    )
+    return Inventory(distro=distro, packages=tuple(packages), warnings=tuple(dict.fromkeys(warnings)))
+
+
+class _Cover:
+    """What of the layers below cannot be seen through a layer."""
+
+    def __init__(self, layer: LayerResult) -> None:
+        self._paths = array("Q", layer.paths)
+        self._removed = frozenset(layer.removed)
+        self._opaque = frozenset(layer.opaque)
+
+    def hides(self, path: str) -> bool:
+        """Whether the path, or a folder on the way to it, was replaced or removed."""
+        if "" in self._opaque or self._replaces(path) or path in self._removed:
+            return True
+        folder = path
+        while "/" in folder:
+            folder = folder.rpartition("/")[0]
+            if folder in self._opaque or folder in self._removed or self._replaces(folder):
+                return True
+        return False
+
+    def _replaces(self, path: str) -> bool:
+        key = path_key(path)
+        at = bisect_left(self._paths, key)
+        return at < len(self._paths) and self._paths[at] == key
+
+
+def _brought(finding: Finding, below: tuple[Package, ...], diff_id: str) -> tuple[Package, ...]:
+    """A package that the replaced file named too keeps the layer that it came with."""
+    before = {_identity(package): package.layer for package in below}
+    return tuple(
+        msgspec.structs.replace(package, layer=before.get(_identity(package), diff_id)) for package in finding.packages
+    )
+
+
+def _identity(package: Package) -> tuple[str, str, str, str, str]:
+    return package.type, package.namespace, package.name, package.version, package.arch
+
+
+def _distro(distros: dict[str, Distro], links: dict[str, str]) -> Distro:
+    for path in _OS_RELEASES:
+        for _ in range(_MAX_LINKS):
+            if path not in links:
+                break
+            path = links[path]
+        if path in distros:
+            return distros[path]
+    return Distro()
+
+
+def _named(package: Package, distro: Distro) -> Package:
+    if package.type in OS_TYPES and distro.id:
+        return msgspec.structs.replace(package, namespace=distro.id)
+    return package

@@ -1,0 +1,268 @@
+"""One layer, read once as a stream: both digests verified, what it brings, what it takes away.
+
+    reader = LayerReader(digest=…, diff_id=…)       # push: `feed` compressed bytes, then `finish`
+    result = read_layer(chunks, digest=…, diff_id=…)
+    result = await read_layer_async(response.content.iter_chunked(1 << 20), digest=…, diff_id=…)
+
+A result is plain data without file contents, so that it can be cached by diffID and merged with others (`image.py`).
+
+Guarantees: a result is returned only when the digest of the compressed bytes and the diffID are the expected ones. Memory
+is bounded by one held file (`Limits.held_bytes`) and one piece, whatever the layer's size; an rpm database in SQLite is
+held to the end. A file that cannot be read is a warning.
+
+Caveats: an executable over `Limits.held_bytes` is searched for Go's build information only, in passing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from array import array
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
+
+import msgspec
+
+from trimtab.systems.images.layers.decompress import Decompressor
+from trimtab.systems.images.layers.problems import LIMITS, LayerMismatch, LayerTooLarge, LayerUnsupported, Limits
+from trimtab.systems.images.layers.sinks import Executable, Whole
+from trimtab.systems.images.layers.tar import Entry, Kind, Sink, Walker, clean
+from trimtab.systems.images.packages import executables, rpm
+from trimtab.systems.images.packages.distro import read_os_release
+from trimtab.systems.images.packages.formats import Read, is_os_release, recognise
+from trimtab.systems.images.packages.package import Body, Distro, Package
+from trimtab.systems.images.packages.problems import Unreadable
+
+MEDIA_TYPES = (
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.oci.image.layer.v1.tar+zstd",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+    "application/vnd.docker.image.rootfs.diff.tar.zstd",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+)
+
+_BATCH = 1 << 20  # bytes for one trip to a thread
+
+
+class Finding(msgspec.Struct, frozen=True, array_like=True):
+    """The packages that one file of the layer names."""
+
+    path: str
+    packages: tuple[Package, ...]
+
+
+class LayerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a layer does to the layers below it."""
+
+    digest: str  # of the bytes as the registry holds them
+    diff_id: str  # of the tar
+    size: int  # of the tar
+    entries: int
+    findings: tuple[Finding, ...] = ()
+    distros: dict[str, Distro] = {}
+    links: dict[str, str] = {}  # symlinks that stand where an os-release is looked for
+    removed: tuple[str, ...] = ()  # whiteouts
+    opaque: tuple[str, ...] = ()  # folders whose lower content is gone; "" is the root
+    paths: bytes = b""  # sorted 8-byte digests of every path that is no folder: these replace what is below
+    warnings: tuple[str, ...] = ()
+
+
+def read_layer(
+    chunks: Iterable[bytes], *, media_type: str = "", digest: str = "", diff_id: str = "", limits: Limits = LIMITS
+) -> LayerResult:
+    """The layer's result. LayerError. Pure and blocking: for a thread or a worker process."""
+    reader = LayerReader(media_type=media_type, digest=digest, diff_id=diff_id, limits=limits)
+    for chunk in chunks:
+        reader.feed(chunk)
+    return reader.finish()
+
+
+async def read_layer_async(
+    chunks: AsyncIterator[bytes],
+    *,
+    media_type: str = "",
+    digest: str = "",
+    diff_id: str = "",
+    limits: Limits = LIMITS,
+) -> LayerResult:
+    """The same from a connection; the work is done in threads, where all that counts releases the interpreter's lock."""
+    reader = LayerReader(media_type=media_type, digest=digest, diff_id=diff_id, limits=limits)
+    batch = bytearray()
+    async for chunk in chunks:
+        batch += chunk
+        if len(batch) >= _BATCH:
+            await asyncio.to_thread(reader.feed, bytes(batch))
+            batch.clear()
+    if batch:
+        await asyncio.to_thread(reader.feed, bytes(batch))
+    return await asyncio.to_thread(reader.finish)
+
+
+class LayerReader:
+    """Push the compressed bytes, in pieces of any size."""
+
+    def __init__(self, *, media_type: str = "", digest: str = "", diff_id: str = "", limits: Limits = LIMITS) -> None:
+        if media_type and media_type.partition(";")[0] not in MEDIA_TYPES:
+            raise LayerUnsupported(f"{media_type[:120]!r} is no media type of an image layer")
+        self._expected = (digest, diff_id)
+        self._limits = limits
+        self._outer = hashlib.sha256()
+        self._inner = hashlib.sha256()
+        self._decompressor = Decompressor(limits)
+        self._walker = Walker(self._visit, limits)
+        self._found: dict[str, tuple[Package, ...]] = {}
+        self._held: dict[str, Body] = {}  # rpm databases in SQLite, read when their log is there too
+        self._distros: dict[str, Distro] = {}
+        self._links: dict[str, str] = {}
+        self._removed: set[str] = set()
+        self._opaque: set[str] = set()
+        self._paths: set[int] = set()
+        self._warnings: list[str] = []
+        self._packages = 0
+
+    def feed(self, chunk: bytes) -> None:
+        self._outer.update(chunk)
+        for piece in self._decompressor.feed(chunk):
+            self._take(piece)
+
+    def finish(self) -> LayerResult:
+        for piece in self._decompressor.finish():
+            self._take(piece)
+        self._walker.finish()
+        digest, diff_id = f"sha256:{self._outer.hexdigest()}", f"sha256:{self._inner.hexdigest()}"
+        _verify("layer", self._expected[0], digest)
+        _verify("layer's archive", self._expected[1], diff_id)
+        self._read_held()
+        return LayerResult(
+            digest=digest,
+            diff_id=diff_id,
+            size=self._decompressor.given,
+            entries=self._walker.entries,
+            findings=tuple(Finding(path, found) for path, found in sorted(self._found.items())),
+            distros=self._distros,
+            links=self._links,
+            removed=tuple(sorted(self._removed)),
+            opaque=tuple(sorted(self._opaque)),
+            paths=array("Q", sorted(self._paths)).tobytes(),
+            warnings=tuple(self._warnings),
+        )
+
+    def _take(self, piece: bytes) -> None:
+        self._inner.update(piece)
+        self._walker.feed(piece)
+
+    def _visit(self, entry: Entry) -> Sink | None:
+        path = entry.path
+        folder, _, name = path.rpartition("/")
+        if name.startswith(".wh."):
+            self._whiteout(folder, name)
+            return None
+        if entry.kind is Kind.DIRECTORY:
+            return None
+        self._paths.add(path_key(path))
+        self._forget(path)
+        if entry.kind is Kind.FILE:
+            return self._file(entry, name)
+        if entry.kind is Kind.HARDLINK:
+            self._hardlink(entry)
+        elif entry.kind is Kind.SYMLINK and is_os_release(path):
+            self._links[path] = link_target(path, entry.target, self._limits)
+        return None
+
+    def _forget(self, path: str) -> None:
+        """Of two entries with one path the later one counts."""
+        if self._found.pop(path, None) is None and self._held.pop(path, None) is None:
+            self._distros.pop(path, None)
+            self._links.pop(path, None)
+
+    def _whiteout(self, folder: str, name: str) -> None:
+        if name == ".wh..wh..opq":
+            self._opaque.add(folder)
+        elif not name.startswith(".wh..wh."):  # the bookkeeping of aufs
+            self._removed.add(f"{folder}/{name[4:]}" if folder else name[4:])
+
+    def _file(self, entry: Entry, name: str) -> Sink | None:
+        path = entry.path
+        form = recognise(path, name)
+        if form is None:
+            if is_os_release(path) and not entry.sparse:
+                return Whole(entry.size, lambda body: self._os_release(path, body))
+            if entry.size < executables.SMALLEST or entry.sparse:
+                return None
+            return Executable(
+                entry.size, self._limits.held_bytes, lambda body: self._read(path, executables.read, body)
+            )
+        if entry.sparse:
+            self.warn(path, "it is stored as a sparse file, which is not read")
+            return None
+        cap = min(form.max_bytes, self._limits.held_bytes)
+        if entry.size > cap:
+            self.warn(path, f"it has {entry.size} bytes; {cap} are read at most")
+            return None
+        if rpm.is_sqlite(name):
+            return Whole(entry.size, lambda body: self._hold(path, body))
+        return Whole(entry.size, lambda body: self._read(path, form.read, body))
+
+    def _read(self, path: str, read: Read, body: Body) -> None:
+        try:
+            packages = read(path, body)
+        except Unreadable as error:
+            self.warn(path, str(error))
+            return
+        self._packages += len(packages)
+        if self._packages > self._limits.packages:
+            raise LayerTooLarge(f"the layer names more than {self._limits.packages} packages")
+        if packages:
+            self._found[path] = packages
+
+    def _hold(self, path: str, body: Body) -> None:
+        self._held[path] = body
+
+    def _read_held(self) -> None:
+        for path, body in sorted(self._held.items()):
+            if path.endswith("-wal"):
+                continue
+            log = self._held.get(f"{path}-wal", b"")
+            self._read(path, partial(rpm.read_sqlite, log=log), body)
+
+    def _hardlink(self, entry: Entry) -> None:
+        packages = self._found.get(entry.target)
+        if packages is not None:
+            self._found[entry.path] = tuple(msgspec.structs.replace(each, path=entry.path) for each in packages)
+        elif entry.target in self._distros:
+            self._distros[entry.path] = self._distros[entry.target]
+        elif recognise(entry.path, entry.path.rpartition("/")[2]) is not None:
+            self.warn(entry.path, f"it is a hard link to {entry.target}, which was not read")
+
+    def _os_release(self, path: str, body: Body) -> None:
+        try:
+            self._distros[path] = read_os_release(body)
+        except Unreadable as error:
+            self.warn(path, str(error))
+
+    def warn(self, path: str, why: str) -> None:
+        if len(self._warnings) < self._limits.warnings:
+            self._warnings.append(f"{path[:400]}: {why}")
+
+
+def path_key(path: str) -> int:
+    """Eight bytes that stand for a path in `LayerResult.paths`."""
+    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+
+
+def link_target(path: str, target: str, limits: Limits = LIMITS) -> str:
+    """Where a symlink at the path leads, from the root of the image."""
+    if target.startswith("/"):
+        return clean(target, limits)
+    return clean(f"{path.rpartition('/')[0]}/{target}", limits)
+
+
+def _verify(what: str, expected: str, found: str) -> None:
+    if expected and expected != found:
+        raise LayerMismatch(f"the {what} has the digest {found}, not {expected} as the image says")
