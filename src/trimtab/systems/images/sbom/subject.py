@@ -1,0 +1,61 @@
+"""The image that a document describes, and what two writers of documents have in common.
+
+Documents are deterministic: the same subject, inventory, moment and namespace give the same bytes, so that the same SBOM is the
+same blob.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from trimtab.systems.images.packages.package import Package
+
+TOOL = "trimtab"
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One image for one platform."""
+
+    repository: str  # with the registry: registry.example/team/app
+    digest: str  # of the platform's manifest
+    tag: str = ""
+    platform: str = ""  # linux/arm64/v8
+
+    @property
+    def name(self) -> str:
+        return f"{self.repository}:{self.tag}" if self.tag else f"{self.repository}@{self.digest}"
+
+    @property
+    def purl(self) -> str:
+        """As the type `oci` has it: the last part of the repository is the name, the digest is the version."""
+        from packageurl import PackageURL
+
+        qualifiers = {"repository_url": self.repository}
+        if self.tag:
+            qualifiers["tag"] = self.tag
+        architecture = self.platform.split("/")[1:2]
+        if architecture:
+            qualifiers["arch"] = architecture[0]
+        name = self.repository.rpartition("/")[2].lower()
+        return PackageURL("oci", None, name, self.digest, qualifiers, None).to_string()
+
+
+def moment(created: datetime) -> str:
+    """In UTC with seconds, as both formats want it."""
+    return created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def reference(package: Package, purl: str) -> str:
+    """An identifier of letters, digits, dots and dashes; the same package at two places has two."""
+    place = hashlib.sha256(f"{purl}\n{package.path}".encode("utf-8", "replace")).hexdigest()[:16]
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", package.name)[:80].strip("-") or "unnamed"
+    return f"{package.type}-{name}-{place}"
+
+
+def full_name(package: Package) -> str:
+    """The name that users of the ecosystem know: with the scope of npm, without Maven's group."""
+    return f"{package.namespace}/{package.name}" if package.type == "npm" and package.namespace else package.name
