@@ -36,7 +36,7 @@ from trimtab.systems.discovery.kinds import (
     GnmiVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 

@@ -39,7 +39,7 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
 ADDRESS = "127.0.8.1"

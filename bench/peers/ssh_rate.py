@@ -40,7 +40,7 @@ from trimtab.systems.discovery.kinds import (
     SshVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
 ADDRESS = "127.0.0.1"

@@ -15,9 +15,9 @@ import resource
 import sys
 from collections.abc import Callable
 
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.identify.snmp_messages import BadMessage, get_request, read_response
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.sweep import Answer, Job, Limits, Probe, Sweeper
 
 OIDS = ("1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0")

@@ -33,7 +33,7 @@ from trimtab.systems.discovery.kinds import (
 )
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, RUN_ANNOTATION
 from trimtab.systems.discovery.kinds.target import RULE_LABEL
-from trimtab.systems.discovery.ledger import Ledger, encode
+from trimtab.systems.discovery.ledger.records import Ledger, encode
 
 NOWHERE = f"sha256:{0:064}"
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:02Z"

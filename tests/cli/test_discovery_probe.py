@@ -14,10 +14,10 @@ from trimtab.client.protocol import Query
 from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.model.conditions import Condition
 from trimtab.storage.folder import FolderBlobs
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus, Target
-from trimtab.systems.discovery.ledger import AddressRecord, Ledger, encode
+from trimtab.systems.discovery.ledger.records import AddressRecord, Ledger, encode
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.testing.ports import free_ports
 
 PREFIX = "127.44.0.0/28"

@@ -14,7 +14,7 @@ import pytest
 from trimtab.model.yaml import load_all
 from trimtab.systems.discovery.identify.snmp_login import AUTHENTICATION, PRIVACY
 from trimtab.systems.discovery.kinds import PORTS, DiscoveryRuleSpec, Fading
-from trimtab.systems.discovery.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared
+from trimtab.systems.discovery.scope.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared
 from trimtab.testing.embedded import TrimtabServer
 
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,9 @@ from trimtab.systems.discovery.identify.gnmi import GnmiIdentifier
 from trimtab.systems.discovery.identify.netconf import NetconfIdentifier
 from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
-from trimtab.systems.discovery.identity import Verdict, cleaned, compare, strongest
 from trimtab.systems.discovery.kinds import DiscoveryVendorProfile, Protocol, TargetConnectionProfileSpec
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.targets.identity import Verdict, cleaned, compare, strongest
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 

@@ -14,7 +14,7 @@ from trimtab.storage.blobs import BlobError, BlobMissing, Blobs, parse_digest, r
 from trimtab.storage.connect import BlobsConfigError
 from trimtab.storage.connect import blobs as connect
 from trimtab.systems.discovery.kinds import DiscoveryRule
-from trimtab.systems.discovery.ledger import Ledger, LedgerDamaged, decode
+from trimtab.systems.discovery.ledger.records import Ledger, LedgerDamaged, decode
 
 MAX_BYTES = 64 << 20
 

@@ -21,9 +21,9 @@ from trimtab.systems.discovery.findings import Login, Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, Plan, TargetConnectionProfile
 
 if TYPE_CHECKING:
-    from trimtab.systems.discovery.probes import Asked
+    from trimtab.systems.discovery.scope.probes import Asked
+    from trimtab.systems.discovery.scope.sources import Scope
     from trimtab.systems.discovery.settings import Connection
-    from trimtab.systems.discovery.sources import Scope
 
 SHOWN = 50
 """Open addresses, unless all are asked for."""
@@ -73,10 +73,10 @@ async def _dry_run(access: Access, name: str, everything: bool) -> int:
 
 
 async def _intended(server: Session, name: str) -> Intended:
-    from trimtab.systems.discovery.implementations import find, supported
-    from trimtab.systems.discovery.plan import limits
-    from trimtab.systems.discovery.plan import plan as reckon
-    from trimtab.systems.discovery.sources import TooMany, resolved, system_resolver
+    from trimtab.systems.discovery.scope.implementations import find, supported
+    from trimtab.systems.discovery.scope.plan import limits
+    from trimtab.systems.discovery.scope.plan import plan as reckon
+    from trimtab.systems.discovery.scope.sources import TooMany, resolved, system_resolver
 
     rule = await server.client.get(DiscoveryRule, name, server.namespace)
     implementation = find(rule.spec.rule_ref)
@@ -141,8 +141,8 @@ async def _login(server: Session, namespace: str, name: str) -> Login | None:
 def _asked(connections: Sequence[Connection]) -> tuple[Asked, ...]:
     try:
         from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
-        from trimtab.systems.discovery.probes import asked
-        from trimtab.systems.discovery.vendors import Vendors
+        from trimtab.systems.discovery.scope.probes import asked
+        from trimtab.systems.discovery.vendors.choice import Vendors
     except ModuleNotFoundError as error:
         raise Problem(f'discovery needs {error.name}: pip install "trimtab[discovery]"') from None
     return asked(connections, SnmpIdentifier(Vendors(())).probe)
@@ -150,7 +150,7 @@ def _asked(connections: Sequence[Connection]) -> tuple[Asked, ...]:
 
 async def _swept(intended: Intended) -> tuple[dict[int, dict[int, Outcome]], str]:
     """What each address answered to each probe; and why silence means little, if so."""
-    from trimtab.systems.discovery.plan import limits
+    from trimtab.systems.discovery.scope.plan import limits
     from trimtab.systems.discovery.sweep import Job, Limits, Sweeper
 
     shared = limits()

@@ -20,7 +20,7 @@ from trimtab.systems.discovery.kinds import DiscoveryRule
 
 if TYPE_CHECKING:
     from trimtab.storage.blobs import Blobs
-    from trimtab.systems.discovery.why import Why
+    from trimtab.systems.discovery.ledger.why import Why
 
 WIDEST = 100
 
@@ -59,11 +59,11 @@ async def _why(access: Access, address: str, everywhere: bool, place: Place) -> 
 
 async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, address: str) -> list[Why]:
     """What the rule says of the address, or of each one that a DNS name means. Nothing when it never had it."""
-    from trimtab.systems.discovery.addresses import Addresses
-    from trimtab.systems.discovery.implementations import DnsName, find
-    from trimtab.systems.discovery.ledger import Ledger
-    from trimtab.systems.discovery.sources import Scope, TooMany, resolved, system_resolver
-    from trimtab.systems.discovery.why import explain
+    from trimtab.systems.discovery.ledger.records import Ledger
+    from trimtab.systems.discovery.ledger.why import explain
+    from trimtab.systems.discovery.scope.addresses import Addresses
+    from trimtab.systems.discovery.scope.implementations import DnsName, find
+    from trimtab.systems.discovery.scope.sources import Scope, TooMany, resolved, system_resolver
 
     implementation = find(rule.spec.rule_ref)
     source = await _source(server, rule, implementation.kind) if implementation is not None else None

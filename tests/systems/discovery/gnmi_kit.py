@@ -21,7 +21,7 @@ from trimtab.systems.discovery.kinds import (
     GnmiVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 PASSWORD = "pA55-w0rd"
 

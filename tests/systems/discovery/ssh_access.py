@@ -16,7 +16,7 @@ from trimtab.systems.discovery.kinds import (
     SshVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 
 def access(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.systems.discovery.addresses import MAX_HOSTS, Addresses, Interval, parse, span
 from trimtab.systems.discovery.kinds import PrefixEntry
+from trimtab.systems.discovery.scope.addresses import MAX_HOSTS, Addresses, Interval, parse, span
 
 
 def hosts(*prefixes: str, excludes: tuple[str, ...] = ()) -> list[str]:

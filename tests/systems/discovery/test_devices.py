@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.systems.discovery.devices import Finding, by_address, group
 from trimtab.systems.discovery.findings import Identified
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence
+from trimtab.systems.discovery.targets.devices import Finding, by_address, group
 
 KEYS = ["SHA256:" + letter * 43 for letter in "abc"]
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.duration import Duration
-from trimtab.systems.discovery import fading
-from trimtab.systems.discovery.fading import Missed, Phase, Seen, held, needs_confirmation
 from trimtab.systems.discovery.kinds import Fading
+from trimtab.systems.discovery.targets import fading
+from trimtab.systems.discovery.targets.fading import Missed, Phase, Seen, held, needs_confirmation
 
 POLICY = Fading(
     lost_after_misses=3,

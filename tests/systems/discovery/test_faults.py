@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import asyncssh
+import pytest
 
 from tests.systems.discovery.example_vendors import add_vendors
-from tests.systems.discovery.station import GROUP, Station, is_ready
+from tests.systems.discovery.station import GROUP, Station, condition, ended, is_ready
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Query
 from trimtab.lab.gnmi import GnmiDevice
 from trimtab.lab.gnmi_certificates import Authority
 from trimtab.lab.gnmi_devices import srlinux
@@ -20,11 +25,14 @@ from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.lab.ssh import SshDevice
 from trimtab.lab.ssh_personalities import EOS, LINUX
 from trimtab.lab.ssh_personalities import Fault as SshFault
+from trimtab.model.clock import SystemClock
 from trimtab.model.duration import Duration
+from trimtab.model.kubernetes import Event
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.storage.blobs import Digest, read
+from trimtab.storage.blobs import BlobError, Digest, read
+from trimtab.storage.folder import FolderBlobs
+from trimtab.systems.discovery import loop
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.implementations import find
 from trimtab.systems.discovery.kinds import (
     AddressEntry,
     DiscoveryProfile,
@@ -35,9 +43,11 @@ from trimtab.systems.discovery.kinds import (
     RuleRef,
     TargetConnection,
 )
-from trimtab.systems.discovery.ledger import Ledger, decode
-from trimtab.systems.discovery.sources import resolved
-from trimtab.systems.discovery.why import explain
+from trimtab.systems.discovery.ledger.records import Ledger, decode
+from trimtab.systems.discovery.ledger.why import explain
+from trimtab.systems.discovery.scope.implementations import find
+from trimtab.systems.discovery.scope.sources import resolved
+from trimtab.testing.faults import Chance, Fault, FaultyTransport
 from trimtab.testing.ports import free_ports
 
 CA = Authority()
@@ -220,3 +230,62 @@ async def test_no_target_goes_because_its_device_misbehaves(station: Station) ->
             after = await station.targets()
     assert {name: t.metadata.uid for name, t in after.items()} == {n: t.metadata.uid for n, t in before.items()}
     assert {target.status.phase for target in after.values()} == {"Ready"}
+
+
+class Full(FolderBlobs):
+    """A place for blobs that takes none while `full`."""
+
+    full = True
+
+    async def put(self, data: Any, *, media_type: str = "") -> Digest:
+        if self.full:
+            raise BlobError("no space is left")
+        return await super().put(data, media_type=media_type)
+
+
+async def test_blobs_that_cannot_be_kept_fail_the_sweep_at_once_and_it_is_tried_again(
+    station: Station, tmp_path: Path
+) -> None:
+    station.blobs = blobs = Full(tmp_path / "blobs")
+    async with running({"127.31.0.43": device("127.31.0.43", "snmp")}), station.working():
+        await station.secret("login", community="public")
+        await station.profile("snmp", "snmp", PORTS["snmp"])
+        await station.ranges("lab", "127.31.0.0/21")
+        await station.rule("lab", ("snmp",), "login", period="1h", packets_per_second=50)  # 41 seconds long
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: rule.status and ended(rule))
+        assert (ended(rule)[0].outcome, ended(rule)[0].message) == ("Failed", "no space is left")
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").status == "False")
+        assert "no space is left" in condition(rule, "Ready").message
+        await station.until_any(Event, Query(namespace=station.namespace), lambda event: event.reason == "SweepFailed")
+        blobs.full = False
+        await station.until(DiscoveryRule, "lab", lambda rule: rule.status.ledger)
+
+
+CALLS = (Fault.UNREACHABLE, Fault.LOST_ANSWER, Fault.CONFLICT, Fault.INTERNAL, Fault.SLOW)
+WATCHES = (Fault.ENDED, Fault.BROKEN, Fault.GONE)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_server_that_fails_now_and_then_leaves_one_target_for_each_device(
+    station: Station, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(loop, "AGAIN_AFTER", 0.2)
+    rates = dict.fromkeys(CALLS, 0.02) | dict.fromkeys(WATCHES, 0.1)
+    faulty = FaultyTransport(
+        station.client.transport, Chance(random.Random(seed), rates, longest_seconds=0.2), SystemClock()
+    )
+    client = ApiClient(faulty, station.client.scheme, namespace=station.namespace)
+    devices = {f"127.31.1.{n}": device(f"127.31.1.{n}", "snmp") for n in range(1, 31)}
+    async with running(devices), Station(client, station.namespace, tmp_path).working():
+        await station.secret("login", community="public")
+        await station.profile("snmp", "snmp", PORTS["snmp"])
+        await station.ranges("lab", "127.31.1.0/26")
+        await station.rule("lab", ("snmp",), "login", fading=AT_ONCE)
+        await station.until(DiscoveryRule, "lab", lambda rule: is_ready(rule) and len(ended(rule)) >= 3)
+        faulty.calm()
+        await station.until_swept("lab", 2)
+        await station.until(DiscoveryRule, "lab", is_ready)
+        targets = await station.targets()
+    assert len(faulty.struck) > 5
+    assert sorted(target.spec.address for target in targets.values()) == sorted(devices)
+    assert all(is_ready(target) and target.status.phase == "Ready" for target in targets.values())

@@ -22,7 +22,7 @@ from trimtab.lab.gnmi_devices import Device, eos, iosxr, srlinux, sros, unknown
 from trimtab.lab.gnmi_faults import Fault
 from trimtab.systems.discovery.findings import Login
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 
 @pytest.mark.parametrize(

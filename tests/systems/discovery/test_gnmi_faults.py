@@ -26,7 +26,7 @@ from trimtab.systems.discovery.findings import Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.tls import fingerprint
 from trimtab.systems.discovery.kinds import Evidence
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
 SOON = Duration("300ms")

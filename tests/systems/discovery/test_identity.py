@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.names import label_value_problems
-from trimtab.systems.discovery.identity import KINDS, Verdict, cleaned, compare, key, merged, strongest
 from trimtab.systems.discovery.kinds import Evidence
+from trimtab.systems.discovery.targets.identity import KINDS, Verdict, cleaned, compare, key, merged, strongest
 
 PLACEHOLDERS = [
     "UNKNOWN", "unknown", "N/A", "n/a", "None", "NULL", "0", "0000", "00000000", "0000-0000", "1234567890", "123456789",

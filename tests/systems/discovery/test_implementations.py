@@ -7,9 +7,18 @@ import pytest
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import SUFFIX
 from trimtab.model.selectors import LabelSelector
-from trimtab.systems.discovery import implementations
-from trimtab.systems.discovery.addresses import Addresses, parse
-from trimtab.systems.discovery.implementations import (
+from trimtab.systems.discovery.kinds import (
+    AddressEntry,
+    DefaultSchema,
+    DiscoveryRuleIPRange,
+    DiscoveryRuleIPRangeSpec,
+    PrefixEntry,
+    RuleRef,
+)
+from trimtab.systems.discovery.kinds.range import Requirement, Selector
+from trimtab.systems.discovery.scope import implementations
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
+from trimtab.systems.discovery.scope.implementations import (
     DnsName,
     Entry,
     IPRanges,
@@ -20,15 +29,6 @@ from trimtab.systems.discovery.implementations import (
     register,
     supported,
 )
-from trimtab.systems.discovery.kinds import (
-    AddressEntry,
-    DefaultSchema,
-    DiscoveryRuleIPRange,
-    DiscoveryRuleIPRangeSpec,
-    PrefixEntry,
-    RuleRef,
-)
-from trimtab.systems.discovery.kinds.range import Requirement, Selector
 
 RANGES = IPRanges()
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.systems.discovery import ledger as module
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.ledger import (
+from trimtab.systems.discovery.ledger import records as module
+from trimtab.systems.discovery.ledger.logins import LoginRecord, attempted, failed, succeeded
+from trimtab.systems.discovery.ledger.records import (
     FORGOTTEN_AFTER,
     MAX_DETAIL,
     AddressRecord,
@@ -27,7 +28,6 @@ from trimtab.systems.discovery.ledger import (
     trimmed,
     woken,
 )
-from trimtab.systems.discovery.logins import LoginRecord, attempted, failed, succeeded
 
 WINDOW = 900.0
 NOW = 1_800_000_000.0

@@ -13,7 +13,7 @@ from trimtab.model.kubernetes import Secret
 from trimtab.storage.blobs import Digest, read
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target
-from trimtab.systems.discovery.ledger import Ledger, decode
+from trimtab.systems.discovery.ledger.records import Ledger, decode
 from trimtab.testing.ports import free_ports
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.systems.discovery.ledger import AddressRecord, Ledger, woken
-from trimtab.systems.discovery.logins import (
+from trimtab.systems.discovery.ledger.logins import (
     MAX_FAILED,
     LoginRecord,
     State,
@@ -21,6 +20,7 @@ from trimtab.systems.discovery.logins import (
     state,
     succeeded,
 )
+from trimtab.systems.discovery.ledger.records import AddressRecord, Ledger, woken
 
 WINDOW = 900.0
 RULE = ("first", "second", "third")

@@ -3,11 +3,11 @@
 from msgspec import UNSET
 
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.systems.discovery.devices import Finding, group
 from trimtab.systems.discovery.findings import Identified
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, Target, TargetSpec, TargetStatus
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL
-from trimtab.systems.discovery.matching import How, match
+from trimtab.systems.discovery.targets.devices import Finding, group
+from trimtab.systems.discovery.targets.matching import How, match
 
 KEYS = ["SHA256:" + letter * 43 for letter in "abc"]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.names import dns_subdomain_problems, label_value_problems
-from trimtab.systems.discovery.naming import address_name, label_value, target_name, unique
+from trimtab.systems.discovery.targets.naming import address_name, label_value, target_name, unique
 
 ADDRESS = "10.1.0.5"
 

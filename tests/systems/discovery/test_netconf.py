@@ -10,7 +10,7 @@ from trimtab.lab.ssh_personalities import EOS, LINUX, Fault, Netconf, Personalit
 from trimtab.systems.discovery.findings import Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.netconf import SYSTEM, NetconfIdentifier, local_names
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, NetconfPath, NetconfVendor
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 EOS_INFO = DiscoveryInfo(
     protocol="netconf",

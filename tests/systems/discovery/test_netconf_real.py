@@ -11,7 +11,7 @@ from trimtab.lab.netconfd import Netconfd
 from trimtab.systems.discovery.findings import NotIdentified, Outcome
 from trimtab.systems.discovery.identify.netconf import NetconfIdentifier
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, NetconfPath, NetconfVendor
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
 pytestmark = pytest.mark.skipif(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.model.duration import Duration
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
-from trimtab.systems.discovery.plan import Cost, Shared, costs, limits, plan
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
+from trimtab.systems.discovery.scope.plan import Cost, Shared, costs, limits, plan
 from trimtab.systems.discovery.sweep.sweeper import Job, Limits, Probe, Sweeper
 
 

@@ -26,8 +26,8 @@ from trimtab.systems.discovery.kinds import (
     TargetTemplate,
     Window,
 )
-from trimtab.systems.discovery.plan import Shared
 from trimtab.systems.discovery.problems import connection_problems, rule_problems, sync_problems
+from trimtab.systems.discovery.scope.plan import Shared
 
 REF = RuleRef(group="discovery.trimtab.dev", version="v1alpha1", kind="DiscoveryRuleIPRange", name="range")
 PROFILE = DiscoveryProfile(credentials="login", connection_profiles=("gnmi",))

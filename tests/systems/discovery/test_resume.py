@@ -18,7 +18,7 @@ from trimtab.model.duration import Duration
 from trimtab.model.kubernetes import Event
 from trimtab.storage.blobs import Digest, read
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, Fading, PrefixEntry
-from trimtab.systems.discovery.ledger import Ledger, decode
+from trimtab.systems.discovery.ledger.records import Ledger, decode
 from trimtab.testing.ports import free_ports
 
 PREFIX = ipaddress.ip_network("127.40.0.0/21")
@@ -185,3 +185,26 @@ async def test_without_its_ledger_it_begins_anew_and_says_so(station: Station, w
     assert new.outcome == "Succeeded"
     assert event.type == "Warning"
     assert phases(await station.targets()) == {face.name: ("Ready", True) for face in wire.faces.values()}
+
+
+async def test_a_rule_that_is_edited_again_and_again_in_the_middle_keeps_its_devices(
+    station: Station, port: int
+) -> None:
+    """A login that nobody refused does not count against the device, however often a sweep is begun anew."""
+    async with SshDevice(address="127.40.0.1", port=port, password="right") as device, station.working():
+        await station.secret("login", username="admin", password="right")
+        await station.profile("ssh", "ssh", port)
+        await station.ranges("lab", str(PREFIX))
+        await station.rule("lab", ("ssh",), "login", period="1h", packets_per_second=RATE)
+        await station.until(DiscoveryRule, "lab", is_ready)
+        for priority in range(1, 5):
+            rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
+            await station.client.patch(rule, rule.replace(spec=rule.spec.replace(priority=priority)))
+            await station.until(DiscoveryRule, "lab", lambda rule: rule.status.progress)
+        rule = await station.until(
+            DiscoveryRule, "lab", lambda rule: is_ready(rule) and rule.status.history[0].outcome == "Succeeded"
+        )
+        (target,) = (await station.targets()).values()
+    assert rule.status.entries[0].found == 1
+    assert is_ready(target)
+    assert device.failed_logins == 0

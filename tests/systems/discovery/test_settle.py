@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from trimtab.model.conditions import get_condition
 from trimtab.model.document import convert, to_document
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
-from trimtab.systems.discovery.devices import Device, Finding, group
 from trimtab.systems.discovery.findings import Identified
 from trimtab.systems.discovery.kinds import (
     DiscoveryInfo,
@@ -24,8 +23,9 @@ from trimtab.systems.discovery.kinds import (
     UsedReferences,
 )
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
-from trimtab.systems.discovery.naming import target_name
-from trimtab.systems.discovery.settle import Made, Overlap, RuleView, Settlement, Write, settle
+from trimtab.systems.discovery.targets.devices import Device, Finding, group
+from trimtab.systems.discovery.targets.naming import target_name
+from trimtab.systems.discovery.targets.settle import Made, Overlap, RuleView, Settlement, Write, settle
 
 START = datetime(2026, 11, 16, 6, 0, tzinfo=UTC)
 CORE = RuleView("core", "uid-core", 0, START)

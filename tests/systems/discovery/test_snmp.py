@@ -28,7 +28,7 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
 REAL = "127.44.1.1"

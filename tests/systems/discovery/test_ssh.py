@@ -10,7 +10,7 @@ from trimtab.lab.ssh_personalities import EOS, IOS, LINUX, Exec, Fault, Personal
 from trimtab.systems.discovery.findings import Identified, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.ssh import SshIdentifier
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, SshCommand, SshVendor
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 IOS_INFO = DiscoveryInfo(
     protocol="ssh",

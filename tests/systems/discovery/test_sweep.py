@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.systems.discovery.sweep_peers import tcp_devices, udp_devices, udp_devices_apart
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.findings import Outcome
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.sweep import Answer, Job, Limits, Probe, Quality, Sweeper, probe_once
 from trimtab.systems.discovery.sweep.job import SweepFailed
 from trimtab.systems.discovery.sweep.lane import Tally
@@ -367,7 +367,7 @@ async def test_too_few_files_only_make_it_slower():
 import asyncio, resource, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
 from tests.systems.discovery.sweep_peers import tcp_devices
-from trimtab.systems.discovery.addresses import Addresses, parse
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.sweep import Job, Limits, Probe, Sweeper
 
 async def main():

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from trimtab.lab.network import Bed, available
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.findings import Outcome
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.sweep import Job, Limits, Probe, Sweeper, probe_once
 
 PORT = 57400

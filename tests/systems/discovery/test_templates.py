@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.systems.discovery.kinds import DiscoveryInfo
-from trimtab.systems.discovery.templates import MAX_OUTPUT, RuleNames, TemplateFailed, check, render
+from trimtab.systems.discovery.targets.templates import MAX_OUTPUT, RuleNames, TemplateFailed, check, render
 
 INFO = DiscoveryInfo(
     protocol="snmp",

@@ -23,7 +23,7 @@ from trimtab.systems.discovery.kinds import (
     SshCommand,
     SshVendor,
 )
-from trimtab.systems.discovery.vendors import Choice, Model, Vendors
+from trimtab.systems.discovery.vendors.choice import Choice, Model, Vendors
 
 
 def profile(name: str, **blocks: Any) -> DiscoveryVendorProfile:

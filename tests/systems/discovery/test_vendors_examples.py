@@ -11,7 +11,7 @@ from trimtab.lab import gnmi_devices, ssh_personalities
 from trimtab.model import yaml
 from trimtab.model.scheme import Scheme
 from trimtab.systems.discovery.kinds import DiscoveryVendorProfile
-from trimtab.systems.discovery.vendors import Model, Vendors, check
+from trimtab.systems.discovery.vendors.choice import Model, Vendors, check
 
 FOLDER = Path(__file__).parents[3] / "examples" / "discovery" / "vendors"
 DOCUMENTS: dict[str, dict[str, Any]] = {

@@ -21,7 +21,7 @@ from trimtab.systems.discovery.kinds import (
     SshCommand,
     SshVendor,
 )
-from trimtab.systems.discovery.vendors import Vendors, check
+from trimtab.systems.discovery.vendors.choice import Vendors, check
 
 NOBODY = Vendors([])
 

@@ -3,9 +3,7 @@
 import pytest
 
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.systems.discovery.addresses import Addresses
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.implementations import DnsName, Entry
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
     DiscoveryRuleSpec,
@@ -13,8 +11,10 @@ from trimtab.systems.discovery.kinds import (
     RuleRef,
     TargetConnection,
 )
-from trimtab.systems.discovery.ledger import AddressRecord, Ledger
-from trimtab.systems.discovery.why import Why, explain
+from trimtab.systems.discovery.ledger.records import AddressRecord, Ledger
+from trimtab.systems.discovery.ledger.why import Why, explain
+from trimtab.systems.discovery.scope.addresses import Addresses
+from trimtab.systems.discovery.scope.implementations import DnsName, Entry
 
 RULE = DiscoveryRule(
     metadata=ObjectMeta(name="core"),
@@ -108,7 +108,9 @@ def test_a_sweep_that_has_not_reached_the_address_is_told() -> None:
 
 def test_before_a_sweep_reaches_an_address_the_last_outcome_is_told() -> None:
     book = ledger(Outcome.UNPROBED, run="r1")
-    book.records["10.1.0.5"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="ssh: it said what it is, by profile p", at=5)
+    book.records["10.1.0.5"] = AddressRecord(
+        outcome=Outcome.IDENTIFIED, detail="ssh: it said what it is, by profile p", at=5
+    )
     assert asked(book).outcome is Outcome.IDENTIFIED
 
 

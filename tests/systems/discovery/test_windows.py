@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trimtab.model.duration import Duration
 from trimtab.systems.discovery.kinds import Window
-from trimtab.systems.discovery.windows import opens, problems
+from trimtab.systems.discovery.scope.windows import opens, problems
 
 MINUTE = Duration("1m")
 NIGHT = Window(start="0 2 * * *", duration=Duration("4h"))

@@ -15,15 +15,15 @@ from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
-from trimtab.systems.discovery import implementations
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
     DiscoveryVendorProfile,
     TargetConnectionProfile,
     TargetSyncProfile,
 )
-from trimtab.systems.discovery.plan import Shared, limits
 from trimtab.systems.discovery.problems import connection_problems, fit_problems, rule_problems, sync_problems
+from trimtab.systems.discovery.scope import implementations
+from trimtab.systems.discovery.scope.plan import Shared, limits
 
 
 async def rule(request: AdmissionRequest[DiscoveryRule], reader: Reader) -> Allowed | Denied:
@@ -80,9 +80,9 @@ async def vendor(request: AdmissionRequest[DiscoveryVendorProfile], reader: Read
     """A DiscoveryVendorProfile."""
     if request.object is None or not _changed(request):
         return Allowed()
-    from trimtab.systems.discovery import vendors  # regular expressions and CEL: for those who write such profiles
+    from trimtab.systems.discovery.vendors.check import check  # its libraries are for those who write such profiles
 
-    return _answer(vendors.check(request.object))
+    return _answer(check(request.object))
 
 
 ADMISSIONS = (

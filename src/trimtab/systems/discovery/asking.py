@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from trimtab.model.clock import Clock
-from trimtab.systems.discovery.attempts import Attempts
-from trimtab.systems.discovery.book import Book
-from trimtab.systems.discovery.devices import Finding
 from trimtab.systems.discovery.findings import Access, Identified, Identifier, Login, NotIdentified, Outcome
-from trimtab.systems.discovery.ledger import noted
+from trimtab.systems.discovery.ledger.attempts import Attempts
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.ledger.records import noted
 from trimtab.systems.discovery.settings import Connection, Settings
+from trimtab.systems.discovery.targets.devices import Finding
 
 TRANSIENT = (Outcome.DISCONNECTED, Outcome.TIMED_OUT)
 

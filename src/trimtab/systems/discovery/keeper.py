@@ -21,20 +21,20 @@ from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.runs import Runs
 from trimtab.runtime.status import ready
-from trimtab.systems.discovery.book import Books, owner_of
 from trimtab.systems.discovery.findings import Identifier
-from trimtab.systems.discovery.implementations import Pods, Services
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus, Target
 from trimtab.systems.discovery.kinds.rule import RUN_ANNOTATION
+from trimtab.systems.discovery.ledger.book import Books, owner_of
 from trimtab.systems.discovery.loop import Loop
 from trimtab.systems.discovery.measures import Measures
-from trimtab.systems.discovery.plan import limits
+from trimtab.systems.discovery.scope.implementations import Pods, Services
+from trimtab.systems.discovery.scope.plan import limits
+from trimtab.systems.discovery.scope.sources import resolved, system_resolver
 from trimtab.systems.discovery.settings import Gathered, Settings, gather
-from trimtab.systems.discovery.sources import resolved, system_resolver
 from trimtab.systems.discovery.sweep import Limits, Sweeper
 from trimtab.systems.discovery.telling import Gone, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools, Turns
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 
 class Keeper:

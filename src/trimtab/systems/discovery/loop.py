@@ -21,14 +21,14 @@ from trimtab.runtime.deadline import within
 from trimtab.runtime.runs import Ended, Run, Runs, running
 from trimtab.runtime.status import condition, ready
 from trimtab.runtime.tasks import ended
-from trimtab.systems.discovery.book import Book, owner_of
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus
+from trimtab.systems.discovery.ledger.book import Book, owner_of
 from trimtab.systems.discovery.report import Report
 from trimtab.systems.discovery.run import Outdated, RuleRun
+from trimtab.systems.discovery.scope.windows import opens
 from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.telling import Gone, Say, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools
-from trimtab.systems.discovery.windows import opens
 
 AGAIN_AFTER = 5.0
 """Seconds after a failed run; they double up to AGAIN_AT_MOST."""

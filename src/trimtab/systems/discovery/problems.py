@@ -14,9 +14,6 @@ from trimtab.model.duration import Duration
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
 from trimtab.model.resource import Resource
-from trimtab.systems.discovery import implementations, windows
-from trimtab.systems.discovery.addresses import Addresses
-from trimtab.systems.discovery.implementations import DnsName, Entry
 from trimtab.systems.discovery.kinds import (
     DiscoveryProfile,
     DiscoveryRule,
@@ -27,7 +24,10 @@ from trimtab.systems.discovery.kinds import (
     TargetTemplate,
 )
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
-from trimtab.systems.discovery.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared, rule_plan
+from trimtab.systems.discovery.scope import implementations, windows
+from trimtab.systems.discovery.scope.addresses import Addresses
+from trimtab.systems.discovery.scope.implementations import DnsName, Entry
+from trimtab.systems.discovery.scope.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared, rule_plan
 
 LONGEST_PROBE = 30.0
 LONGEST_ANSWER = 300.0
@@ -142,7 +142,7 @@ def _profile_problems(profile: DiscoveryProfile) -> Iterator[FieldError]:
 
 
 def _template_problems(template: TargetTemplate) -> Iterator[FieldError]:
-    from trimtab.systems.discovery import templates  # its library is for rules that have templates
+    from trimtab.systems.discovery.targets import templates  # its library is for rules that have templates
 
     path = "spec.targetTemplate"
     if not isinstance(template.name_template, UnsetType) and (wrong := templates.check(template.name_template)):

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import UNSET
 
-from trimtab.systems.discovery.addresses import written
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import EntryStatus, Plan, TargetCounts
-from trimtab.systems.discovery.sources import Place, Scope
+from trimtab.systems.discovery.scope.addresses import written
+from trimtab.systems.discovery.scope.sources import Place, Scope
 
 MAX_ENTRIES = 512
 """What a status holds."""

@@ -14,14 +14,8 @@ from msgspec import UNSET
 
 from trimtab.runtime.progress import Progress, ProgressStatus
 from trimtab.runtime.runs import Run
-from trimtab.systems.discovery import probes
 from trimtab.systems.discovery.asking import Asker
-from trimtab.systems.discovery.attempts import Attempts
-from trimtab.systems.discovery.book import Book
-from trimtab.systems.discovery.devices import Finding
-from trimtab.systems.discovery.fading import Phase
 from trimtab.systems.discovery.findings import Identified, Login, Outcome
-from trimtab.systems.discovery.implementations import DnsName, Static
 from trimtab.systems.discovery.kinds import (
     DiscoveryInfo,
     EntryStatus,
@@ -32,16 +26,22 @@ from trimtab.systems.discovery.kinds import (
     TargetCounts,
 )
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, REPIN_ANNOTATION
-from trimtab.systems.discovery.ledger import trimmed
-from trimtab.systems.discovery.parting import Parting, counted, known_addresses
-from trimtab.systems.discovery.plan import plan
+from trimtab.systems.discovery.ledger.attempts import Attempts
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.ledger.records import trimmed
 from trimtab.systems.discovery.problems import plan_problems
 from trimtab.systems.discovery.report import Report, entries_of, listed, outcomes_of
+from trimtab.systems.discovery.scope import probes
+from trimtab.systems.discovery.scope.implementations import DnsName, Static
+from trimtab.systems.discovery.scope.plan import plan
+from trimtab.systems.discovery.scope.sources import Place, Scope, resolved
 from trimtab.systems.discovery.settings import Settings
-from trimtab.systems.discovery.settler import Settler
-from trimtab.systems.discovery.sources import Place, Scope, resolved
 from trimtab.systems.discovery.sweeping import Sweeping, Swept, signature
-from trimtab.systems.discovery.targets import delete
+from trimtab.systems.discovery.targets.devices import Finding
+from trimtab.systems.discovery.targets.fading import Phase
+from trimtab.systems.discovery.targets.parting import Parting, counted, known_addresses
+from trimtab.systems.discovery.targets.settler import Settler
+from trimtab.systems.discovery.targets.writing import delete
 from trimtab.systems.discovery.telling import Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools
 

@@ -22,7 +22,6 @@ from trimtab.model.scheme import Untyped
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
 from trimtab.systems.discovery.findings import Login, Tls
-from trimtab.systems.discovery.implementations import Entry, Static, of
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
     DiscoveryVendorProfile,
@@ -34,7 +33,8 @@ from trimtab.systems.discovery.kinds import (
     UsedReferences,
 )
 from trimtab.systems.discovery.problems import rule_problems
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.scope.implementations import Entry, Static, of
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 
 class Connection(msgspec.Struct, frozen=True):

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from trimtab.model.clock import Clock
 from trimtab.runtime.progress import Progress
 from trimtab.runtime.tasks import ended
-from trimtab.systems.discovery.addresses import Addresses, parse
 from trimtab.systems.discovery.asking import Asker, Opened
-from trimtab.systems.discovery.book import Book
-from trimtab.systems.discovery.devices import Finding
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.probes import Asked
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.scope.addresses import Addresses, parse
+from trimtab.systems.discovery.scope.probes import Asked
 from trimtab.systems.discovery.sweep import Answer, Job, Quality, Sweeper
 from trimtab.systems.discovery.sweep.job import SweepFailed
+from trimtab.systems.discovery.targets.devices import Finding
 
 CHECKPOINT = 2.0
 """Seconds between two settlings while a sweep goes on."""
 
+T = TypeVar("T")
 Settle = Callable[[Sequence[Finding]], Awaitable[None]]
 
 
@@ -76,16 +78,21 @@ class Sweeping:
         workers = [asyncio.create_task(self._work()) for _ in range(self._at_a_time)]
         keeper = asyncio.create_task(self._keep())
         try:
-            if resumed:
-                await self._again()
-            quality = await self._probe(ledger.position, ledger.seed)
-            for position in list(self._opened):
-                self._waiting.put_nowait(position)
-            await self._until_asked(workers, keeper)
+            quality = await _with_all(self._probed(ledger.position, ledger.seed, resumed=resumed), keeper, *workers)
         finally:
             await ended(keeper, *workers)
         outcomes = bytes(self._outcomes).translate(_SILENT)
         return Swept(outcomes=outcomes, findings=tuple(self._found), quality=quality, resumed=resumed)
+
+    async def _probed(self, start: int, seed: int, *, resumed: bool) -> Quality:
+        """Returns when whatever answered has been asked, too."""
+        if resumed:
+            await self._again()
+        quality = await self._probe(start, seed)
+        for position in list(self._opened):
+            self._waiting.put_nowait(position)
+        await self._waiting.join()
+        return quality
 
     async def _probe(self, start: int, seed: int) -> Quality:
         probes = [question.probe for question in self._questions]
@@ -158,19 +165,22 @@ class Sweeping:
         self._book.ledger = msgspec.structs.replace(self._book.ledger, position=done, outcomes=outcomes)
         await self._book.commit()
 
-    async def _until_asked(self, workers: list[asyncio.Task[None]], keeper: asyncio.Task[None]) -> None:
-        asked = asyncio.create_task(self._waiting.join())
-        try:
-            await asyncio.wait((asked, keeper, *workers), return_when=asyncio.FIRST_COMPLETED)
-            for task in (keeper, *workers):
-                if task.done():
-                    task.result()  # it does not end but by an error
-        finally:
-            await ended(asked)
-
     def _tell(self, done: int, total: int) -> None:
         found = len(self._found)
         self._progress.report(done, total, f"{found} devices" if found != 1 else "1 device")
+
+
+async def _with_all(work: Coroutine[Any, Any, T], *helpers: asyncio.Task[None]) -> T:
+    """What the work comes to. An error of a helper, which else has no end, ends it at once."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task, *helpers), return_when=asyncio.FIRST_COMPLETED)
+        for helper in helpers:
+            if helper.done():
+                helper.result()
+        return task.result()
+    finally:
+        await ended(task)
 
 
 _SILENT = bytes([Outcome.SILENT, *range(1, 256)])

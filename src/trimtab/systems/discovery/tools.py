@@ -12,13 +12,13 @@ from trimtab.model.clock import Clock
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
 from trimtab.storage.blobs import Blobs
-from trimtab.systems.discovery.book import Books
 from trimtab.systems.discovery.findings import Identifier
+from trimtab.systems.discovery.ledger.book import Books
 from trimtab.systems.discovery.measures import Measures
-from trimtab.systems.discovery.plan import Shared
-from trimtab.systems.discovery.sources import Resolve
+from trimtab.systems.discovery.scope.plan import Shared
+from trimtab.systems.discovery.scope.sources import Resolve
 from trimtab.systems.discovery.sweep import Sweeper
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 Identifiers = Mapping[str, Identifier]
 

@@ -31,7 +31,7 @@ from trimtab.systems.discovery.identify import tls
 from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.gnmi_link import Link
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, GnmiVendor, Key
-from trimtab.systems.discovery.vendors import Choice, Model, Vendors
+from trimtab.systems.discovery.vendors.choice import Choice, Model, Vendors
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO", "ASCII")
 """What we can read, best first."""

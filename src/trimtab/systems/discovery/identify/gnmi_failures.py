@@ -13,7 +13,7 @@ from typing import Any
 from trimtab.systems.discovery.findings import Access, Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify import tls
 from trimtab.systems.discovery.identify.gnmi_grpc import grpc
-from trimtab.systems.discovery.vendors import printable
+from trimtab.systems.discovery.vendors.choice import printable
 
 MOST = 8 * 1024 * 1024
 """Bytes of one answer. Capabilities of real devices list hundreds of models; that is not a tenth of this."""

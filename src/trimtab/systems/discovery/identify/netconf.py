@@ -16,7 +16,7 @@ from trimtab.systems.discovery.identify.netconf_session import NetconfSession
 from trimtab.systems.discovery.identify.ssh_session import logged_in
 from trimtab.systems.discovery.identify.ssh_values import identified
 from trimtab.systems.discovery.kinds import Key, NetconfPath, NetconfVendor
-from trimtab.systems.discovery.vendors import Vendors
+from trimtab.systems.discovery.vendors.choice import Vendors
 
 SYSTEM = "urn:ietf:params:xml:ns:yang:ietf-system"
 LIBRARY = "urn:ietf:params:netconf:capability:yang-library:"

@@ -39,7 +39,7 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     TargetConnectionProfileSpec,
 )
-from trimtab.systems.discovery.vendors import Choice, Vendors, printable
+from trimtab.systems.discovery.vendors.choice import Choice, Vendors, printable
 
 SYS_DESCR = "1.3.6.1.2.1.1.1.0"
 SYS_OBJECT_ID = "1.3.6.1.2.1.1.2.0"

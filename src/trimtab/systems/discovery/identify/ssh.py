@@ -12,7 +12,7 @@ from trimtab.systems.discovery.findings import Access, Identified
 from trimtab.systems.discovery.identify.ssh_terminal import Terminal
 from trimtab.systems.discovery.identify.ssh_values import identified
 from trimtab.systems.discovery.kinds import Key, SshCommand, SshVendor
-from trimtab.systems.discovery.vendors import Choice, Vendors, printable
+from trimtab.systems.discovery.vendors.choice import Choice, Vendors, printable
 
 
 class SshIdentifier:

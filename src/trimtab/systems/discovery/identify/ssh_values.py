@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from trimtab.systems.discovery.findings import Identified
 from trimtab.systems.discovery.kinds import DiscoveryInfo, Evidence, Key, NetconfVendor, Protocol, SshVendor
-from trimtab.systems.discovery.vendors import Choice
+from trimtab.systems.discovery.vendors.choice import Choice
 
 
 def identified(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-DEPTH = 0.02
+DEPTH = 0.05
 """Seconds."""
+TICK = 0.002
+"""Seconds between two sends, where the rate is the limit."""
 
 
 class Bucket:
@@ -20,6 +22,7 @@ class Bucket:
             raise ValueError(f"a rate of {rate:g} packets a second sends nothing: give one above 0")
         self._rate = rate
         self._most = max(1.0, rate * DEPTH)
+        self._worth = min(64.0, max(1.0, rate * TICK))
         self._tokens = self._most
         self._filled = now
 
@@ -35,8 +38,8 @@ class Bucket:
 
     @property
     def wait(self) -> float:
-        """Seconds from the last look until one packet may go; 0 when one may."""
-        return max(0.0, (1 - self._tokens) / self._rate)
+        """Seconds from the last look until it is worth while to send; 0 when it is."""
+        return max(0.0, (self._worth - self._tokens) / self._rate)
 
 
 def share(available: int, wants: Sequence[int], turn: int = 0) -> list[int]:

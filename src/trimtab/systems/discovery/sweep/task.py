@@ -20,8 +20,6 @@ MOST_AGAIN = 65_536
 """Repetitions that may wait, before they go first."""
 MOST_UNTOLD = 16_384
 """Answers that nobody has taken, after which no more is sent."""
-TICK = 0.002
-"""Seconds between two sends when the budget is the limit."""
 
 
 class Task:
@@ -89,7 +87,7 @@ class Task:
         if len(self._answers) > MOST_UNTOLD:
             return None
         if self._hungry or any(lane.wants(time) for lane in self.lanes):
-            return max(TICK, shared.wait, 0.0 if self._cap is None else self._cap.wait)
+            return shared.wait if self._cap is None else max(shared.wait, self._cap.wait)
         return min((lane.paused(time) for lane in self.lanes if lane.paused(time)), default=None)
 
     def news(self) -> Batch | None:

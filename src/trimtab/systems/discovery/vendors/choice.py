@@ -36,9 +36,9 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     SshVendor,
 )
-from trimtab.systems.discovery.vendor_check import check
-from trimtab.systems.discovery.vendor_extends import BLOCKS, ENTRIES, Block, Resolved, resolve
-from trimtab.systems.discovery.vendor_values import Entry, NotRead, pattern, plain, printable, read
+from trimtab.systems.discovery.vendors.check import check
+from trimtab.systems.discovery.vendors.extends import BLOCKS, ENTRIES, Block, Resolved, resolve
+from trimtab.systems.discovery.vendors.values import Entry, NotRead, pattern, plain, printable, read
 
 __all__ = ["Choice", "Entry", "Model", "Vendors", "check", "printable"]
 

@@ -16,7 +16,7 @@ from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.owners import owner_reference
 from trimtab.runtime.status import write_status
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target, TargetStatus
-from trimtab.systems.discovery.settle import Write
+from trimtab.systems.discovery.targets.settle import Write
 
 AT_A_TIME = 16
 

@@ -20,8 +20,8 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     SshVendor,
 )
-from trimtab.systems.discovery.vendor_extends import BLOCKS, ENTRIES
-from trimtab.systems.discovery.vendor_values import BadExpression, expression, pattern
+from trimtab.systems.discovery.vendors.extends import BLOCKS, ENTRIES
+from trimtab.systems.discovery.vendors.values import BadExpression, expression, pattern
 
 LARGEST_ARC = (1 << 32) - 1
 MOST_ARCS = 128

@@ -20,9 +20,9 @@ from trimtab.model.names import dns_subdomain_problems
 from trimtab.model.resource import Resource, definition_of
 from trimtab.model.scheme import SUFFIX, Scheme
 from trimtab.model.selectors import LabelSelector
-from trimtab.systems.discovery.addresses import MAX_ADDRESSES, Addresses, parse, span
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, PrefixEntry, RuleRef
 from trimtab.systems.discovery.kinds.range import Selector
+from trimtab.systems.discovery.scope.addresses import MAX_ADDRESSES, Addresses, parse, span
 
 
 class DnsName(msgspec.Struct, frozen=True):

@@ -14,10 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from trimtab.model.clock import parse_time
 from trimtab.model.conditions import Condition, get_condition, set_condition, without_condition
-from trimtab.systems.discovery.devices import Device, Finding, by_address
-from trimtab.systems.discovery.identity import WORDS, deciding, differing, merged, strongest
 from trimtab.systems.discovery.kinds import Evidence, Target, TargetSpec, TargetStatus, UsedReferences
-from trimtab.systems.discovery.matching import How, Match, addresses_of, identity_of
+from trimtab.systems.discovery.targets.devices import Device, Finding, by_address
+from trimtab.systems.discovery.targets.identity import WORDS, deciding, differing, merged, strongest
+from trimtab.systems.discovery.targets.matching import How, Match, addresses_of, identity_of
 
 NOTICE_FOR = timedelta(hours=24)
 """How long a Target says that it moved, was renamed, or has other hardware."""

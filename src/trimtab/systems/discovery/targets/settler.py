@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 from trimtab.client.protocol import Query
 from trimtab.model.scheme import Untyped
-from trimtab.systems.discovery.devices import Finding, group
-from trimtab.systems.discovery.dressing import Dresser
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target
 from trimtab.systems.discovery.settings import Settings
-from trimtab.systems.discovery.settle import RuleView, Settlement, settle
-from trimtab.systems.discovery.targets import owned, write
+from trimtab.systems.discovery.targets.devices import Finding, group
+from trimtab.systems.discovery.targets.dressing import Dresser
+from trimtab.systems.discovery.targets.settle import RuleView, Settlement, settle
+from trimtab.systems.discovery.targets.writing import owned, write
 from trimtab.systems.discovery.tools import Tools
 
 GOOD_NEWS = ("Discovered", "Returned")

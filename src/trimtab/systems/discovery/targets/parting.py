@@ -15,17 +15,17 @@ from msgspec import UNSET
 from trimtab.model.clock import format_time
 from trimtab.runtime.runs import Run
 from trimtab.runtime.status import ready, write_status
-from trimtab.systems.discovery import fading
-from trimtab.systems.discovery.book import Book
-from trimtab.systems.discovery.fading import Missed, Phase, Seen
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target, TargetStatus
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION
-from trimtab.systems.discovery.ledger import Misses
-from trimtab.systems.discovery.probes import Asked
-from trimtab.systems.discovery.sources import Scope
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.ledger.records import Misses
+from trimtab.systems.discovery.scope.probes import Asked
+from trimtab.systems.discovery.scope.sources import Scope
 from trimtab.systems.discovery.sweep import probe_once
-from trimtab.systems.discovery.targets import delete
+from trimtab.systems.discovery.targets import fading
+from trimtab.systems.discovery.targets.fading import Missed, Phase, Seen
+from trimtab.systems.discovery.targets.writing import delete
 from trimtab.systems.discovery.tools import Tools
 
 

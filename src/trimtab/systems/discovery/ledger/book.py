@@ -13,7 +13,7 @@ import msgspec
 from trimtab.model.logs import log
 from trimtab.storage.blobs import BlobError, Blobs, Digest, read
 from trimtab.systems.discovery.kinds import DiscoveryRule
-from trimtab.systems.discovery.ledger import Ledger, LedgerDamaged, decode, encode, woken
+from trimtab.systems.discovery.ledger.records import Ledger, LedgerDamaged, decode, encode, woken
 from trimtab.systems.discovery.telling import Teller
 
 MEDIA_TYPE = "application/vnd.trimtab.discovery-ledger"

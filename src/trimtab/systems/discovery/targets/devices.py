@@ -13,8 +13,8 @@ from socket import AF_INET, AF_INET6, inet_pton
 import msgspec
 
 from trimtab.systems.discovery.findings import Identified
-from trimtab.systems.discovery.identity import KINDS, Verdict, cleaned, compare, key, merged, strongest
 from trimtab.systems.discovery.kinds import Evidence
+from trimtab.systems.discovery.targets.identity import KINDS, Verdict, cleaned, compare, key, merged, strongest
 
 MAX_TRIES = 64
 """Devices of one piece of evidence that a finding is compared with. More than so many clones are clones all the same."""

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from trimtab.model.clock import format_time
-from trimtab.systems.discovery.addresses import Addresses, parse, span
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.implementations import DnsName, Entry
 from trimtab.systems.discovery.kinds import DiscoveryRule
-from trimtab.systems.discovery.ledger import AddressRecord, Ledger
+from trimtab.systems.discovery.ledger.records import AddressRecord, Ledger
+from trimtab.systems.discovery.scope.addresses import Addresses, parse, span
+from trimtab.systems.discovery.scope.implementations import DnsName, Entry
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ import msgspec
 from trimtab.client.protocol import Client, Query
 from trimtab.model.kubernetes import Pod, Service
 from trimtab.model.selectors import LabelSelector
-from trimtab.systems.discovery.addresses import MAX_ADDRESSES, Addresses, Interval, parse
-from trimtab.systems.discovery.implementations import DnsName, Entry, Pods, Services
+from trimtab.systems.discovery.scope.addresses import MAX_ADDRESSES, Addresses, Interval, parse
+from trimtab.systems.discovery.scope.implementations import DnsName, Entry, Pods, Services
 
 PATIENCE = 5.0
 """Seconds that one DNS name may take."""

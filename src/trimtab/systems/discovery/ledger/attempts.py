@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from trimtab.model.clock import Clock, format_time
-from trimtab.systems.discovery import logins
-from trimtab.systems.discovery.book import Book, Books
 from trimtab.systems.discovery.findings import NotIdentified, Outcome
-from trimtab.systems.discovery.ledger import AddressRecord, same_device, siblings
-from trimtab.systems.discovery.logins import LoginRecord, State, Use
+from trimtab.systems.discovery.ledger import logins
+from trimtab.systems.discovery.ledger.book import Book, Books
+from trimtab.systems.discovery.ledger.logins import LoginRecord, State, Use
+from trimtab.systems.discovery.ledger.records import AddressRecord, same_device, siblings
 
 UNSENT = (Outcome.WAITING, Outcome.KEY_CHANGED, Outcome.TLS_FAILED)
 """With these the device never got the credential."""

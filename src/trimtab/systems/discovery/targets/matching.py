@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from trimtab.systems.discovery.devices import Device
-from trimtab.systems.discovery.identity import KINDS, Verdict, cleaned, compare, deciding, strongest
 from trimtab.systems.discovery.kinds import Evidence, Target
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL
+from trimtab.systems.discovery.targets.devices import Device
+from trimtab.systems.discovery.targets.identity import KINDS, Verdict, cleaned, compare, deciding, strongest
 
 MAX_TRIES = 64
 """Targets of one piece of evidence that a device is compared with."""

@@ -15,9 +15,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from trimtab.systems.discovery import logins
 from trimtab.systems.discovery.findings import Outcome
-from trimtab.systems.discovery.logins import LoginRecord, State
+from trimtab.systems.discovery.ledger import logins
+from trimtab.systems.discovery.ledger.logins import LoginRecord, State
 
 MAX_BYTES = 256 << 20
 """What a ledger may unfold to: 2^20 addresses that all answered."""

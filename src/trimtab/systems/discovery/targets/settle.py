@@ -14,13 +14,13 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
-from trimtab.systems.discovery.devices import Device
-from trimtab.systems.discovery.drafting import MAX_NAMED, Draft, Drafter, Made, Note
-from trimtab.systems.discovery.identity import KINDS, Verdict, compare, deciding, key
 from trimtab.systems.discovery.kinds import Evidence, Target
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
-from trimtab.systems.discovery.matching import How, addresses_of, identity_of, match
-from trimtab.systems.discovery.naming import unique
+from trimtab.systems.discovery.targets.devices import Device
+from trimtab.systems.discovery.targets.drafting import MAX_NAMED, Draft, Drafter, Made, Note
+from trimtab.systems.discovery.targets.identity import KINDS, Verdict, compare, deciding, key
+from trimtab.systems.discovery.targets.matching import How, addresses_of, identity_of, match
+from trimtab.systems.discovery.targets.naming import unique
 
 __all__ = ["Made", "Note", "Overlap", "RuleView", "Settlement", "Write", "settle"]
 
