@@ -1,0 +1,213 @@
+"""Match packages against a database: pure over the reader, and the same answer every time.
+
+Each distinct (ecosystem, name, version) is asked once. What several databases or advisories say of one vulnerability in
+one package becomes one finding: advisories with the same single CVE are joined, and a distribution's advisory about many
+CVEs is left out where each of them has an advisory of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from trimtab.systems.images.packages.package import OS_TYPES, Distro, Package, purl_of
+from trimtab.systems.images.vulnerabilities import severity
+from trimtab.systems.images.vulnerabilities.advisory import REFERENCES, Advisory
+from trimtab.systems.images.vulnerabilities.database import Database, open_database
+from trimtab.systems.images.vulnerabilities.ecosystems import Lookup, NoEcosystemError, lookups
+from trimtab.systems.images.vulnerabilities.ranges import Outcome, judge
+from trimtab.systems.images.vulnerabilities.report import (
+    Finding,
+    NotComparable,
+    Report,
+    Result,
+    Uncovered,
+    summarize,
+)
+from trimtab.systems.images.vulnerabilities.severity import Severity
+from trimtab.systems.images.vulnerabilities.versions import scheme_of
+
+SHOWN = 100
+"""Versions that cannot be compared are all counted, and so many are named."""
+
+
+def scan(packages: Iterable[Package], distro: Distro, database: Database) -> Report:
+    """Which known vulnerabilities the packages have. DatabaseError."""
+    matcher = _Matcher(database)
+    by_type: dict[str, list[Package]] = {}
+    for package in packages:
+        by_type.setdefault(package.type, []).append(package)
+    results = []
+    for kind in sorted(by_type, key=lambda kind: (kind not in OS_TYPES, kind)):
+        findings = [finding for package in by_type[kind] for finding in matcher.findings(package, distro)]
+        findings.sort(key=lambda f: (severity.rank(f.severity), f.id, f.package, f.installed_version, f.path))
+        results.append(
+            Result(
+                target=f"{distro.id} {distro.version}".strip() if kind in OS_TYPES else _TARGETS.get(kind, kind),
+                kind="os-pkgs" if kind in OS_TYPES else "lang-pkgs",
+                type=kind,
+                packages=len(by_type[kind]),
+                findings=tuple(findings),
+            )
+        )
+    return Report(
+        results=tuple(results),
+        summary=summarize(finding for result in results for finding in result.findings),
+        not_comparable=tuple(matcher.not_comparable),
+        not_comparable_count=matcher.not_comparable_count,
+        uncovered=matcher.uncovered(),
+        database=database.digest,
+    )
+
+
+def scan_file(packages: Sequence[Package], distro: Distro, path: Path) -> Report:
+    """The same with a database's path, for a worker process."""
+    with open_database(path) as database:
+        return scan(packages, distro, database)
+
+
+class _Match(NamedTuple):
+    """An advisory that a package's version is affected by."""
+
+    advisory: Advisory
+    severity: Severity
+    fixed: tuple[str, ...]
+
+
+class _Doubt(NamedTuple):
+    advisory: str
+    why: str
+
+
+class _Matcher:
+    """What was asked of one database during one scan."""
+
+    def __init__(self, database: Database) -> None:
+        self.not_comparable: list[NotComparable] = []
+        self.not_comparable_count = 0
+        self._database = database
+        self._covered = database.ecosystems
+        self._uncovered: Counter[tuple[str, str]] = Counter()
+        self._answers: dict[tuple[Lookup, ...], tuple[list[_Match], list[_Doubt]]] = {}
+        self._advisories: dict[int, Advisory] = {}
+
+    def findings(self, package: Package, distro: Distro) -> list[Finding]:
+        try:
+            asked = lookups(package, distro)
+        except NoEcosystemError as error:
+            self._uncovered[package.type, str(error)] += 1
+            return []
+        if asked[0].ecosystem not in self._covered:
+            self._uncovered[package.type, f"the database has no advisories for {asked[0].ecosystem}"] += 1
+            return []
+        if asked not in self._answers:
+            self._answers[asked] = self._ask(asked)
+        matches, doubts = self._answers[asked]
+        if not matches and not doubts:
+            return []
+        purl = purl_of(package, distro)
+        self.not_comparable_count += len(doubts)
+        for doubt in doubts[: SHOWN - len(self.not_comparable)]:
+            self.not_comparable.append(
+                NotComparable(
+                    package=package.name, version=package.version, purl=purl, advisory=doubt.advisory, why=doubt.why
+                )
+            )
+        return [_finding(group, package, purl) for group in _joined(matches)]
+
+    def uncovered(self) -> tuple[Uncovered, ...]:
+        return tuple(
+            Uncovered(type=kind, packages=count, why=why) for (kind, why), count in sorted(self._uncovered.items())
+        )
+
+    def _ask(self, asked: tuple[Lookup, ...]) -> tuple[list[_Match], list[_Doubt]]:
+        matches: dict[int, _Match] = {}
+        doubts: dict[int, _Doubt] = {}
+        for ecosystem, name, version in asked:
+            scheme = scheme_of(ecosystem) or ""
+            for number, affected in self._database.lookup(ecosystem, name):
+                if number in matches:
+                    continue
+                for each in affected:
+                    verdict = judge(scheme, version, each.ranges, each.versions)
+                    if verdict.outcome is Outcome.AFFECTED:
+                        advisory = self._advisory(number)
+                        matches[number] = _Match(advisory, each.severity or advisory.severity, verdict.fixed)
+                        break
+                    if verdict.outcome is Outcome.CANNOT_COMPARE:
+                        doubts[number] = _Doubt(self._advisory(number).id, verdict.why)
+        return list(matches.values()), [doubt for number, doubt in doubts.items() if number not in matches]
+
+    def _advisory(self, number: int) -> Advisory:
+        if number not in self._advisories:
+            self._advisories[number] = self._database.advisory(number)
+        return self._advisories[number]
+
+
+def _joined(matches: list[_Match]) -> list[list[_Match]]:
+    """Groups that are one vulnerability each."""
+    groups: dict[str, list[_Match]] = {}
+    many = []
+    for match in matches:
+        cves = match.advisory.cves
+        if len(cves) > 1:
+            many.append(match)
+        else:
+            groups.setdefault(_name(match.advisory, groups), []).append(match)
+    for match in many:
+        if not all(cve in groups for cve in match.advisory.cves):
+            groups.setdefault(match.advisory.id, []).append(match)
+    return list(groups.values())
+
+
+def _name(advisory: Advisory, groups: dict[str, list[_Match]]) -> str:
+    """The CVE; without one, the group that it or one of its aliases is in already."""
+    if advisory.cves:
+        return advisory.cves[0]
+    names = {advisory.id, *advisory.aliases}
+    for name, group in groups.items():
+        if any(not names.isdisjoint((match.advisory.id, *match.advisory.aliases)) for match in group):
+            return name
+    return advisory.id
+
+
+def _finding(group: list[_Match], package: Package, purl: str) -> Finding:
+    """The best severity that is known counts, the first by id among equals; fixes and names are those of all."""
+    group = sorted(group, key=lambda match: (severity.rank(match.severity.label) == _UNKNOWN, match.advisory.id))
+    first = group[0].advisory
+    worst = group[0].severity
+    name = first.cves[0] if len(first.cves) == 1 else first.id
+    ids = tuple(sorted({match.advisory.id for match in group}))
+    names = {alias for match in group for alias in (match.advisory.id, *match.advisory.aliases)}
+    return Finding(
+        id=name,
+        advisories=ids,
+        aliases=tuple(sorted(names - {name})),
+        title=next((match.advisory.title for match in group if match.advisory.title), ""),
+        description=next((match.advisory.details for match in group if match.advisory.details), ""),
+        severity=worst.label,
+        severity_source=worst.source,
+        score=worst.score,
+        vector=worst.vector,
+        package=package.name,
+        purl=purl,
+        path=package.path,
+        layer=package.layer,
+        installed_version=package.version,
+        fixed_versions=tuple(dict.fromkeys(version for match in group for version in match.fixed)),
+        references=tuple(dict.fromkeys(url for match in group for url in match.advisory.references))[:REFERENCES],
+        published=min((match.advisory.published for match in group if match.advisory.published), default=""),
+    )
+
+
+_UNKNOWN = severity.rank("Unknown")
+_TARGETS = {
+    "pypi": "Python",
+    "npm": "Node.js",
+    "golang": "Go",
+    "maven": "Java",
+    "gem": "Ruby",
+    "cargo": "Rust",
+}
