@@ -5,7 +5,8 @@
 The network is a /16 between two namespaces (trimtab.lab.network): 4,096 addresses answer, the others are silent. Behind
 them is one snmpd and one TCP server, so that what is measured is the scanner and not a farm of devices. Ours asks what
 each device is (sysDescr, sysObjectID, sysName by SNMP) and sends everything again that was not answered; masscan only
-asks whether a port is open, once. A time is that of the whole process, the start of the interpreter included.
+asks whether a port is open, once, so one line is ours without repetition. A time is that of the whole process, the
+start of the interpreter included.
 
 Then the same with every processor kept busy by other processes.
 """
@@ -51,19 +52,18 @@ while True:
 
 
 class Scale(NamedTuple):
-    """Which part of 10.77.0.0/16, and how often who runs. The live ones are in it in any case."""
+    """Which part of 10.77.0.0/16, and how often. The live ones are in it in any case."""
 
     prefix: str
     last: str
     runs: int
     rates: tuple[int, ...]
     """Of masscan. Above the last it is no faster here, and finds less."""
-    masscan_runs: int
     busy_peers: bool
 
 
-FULL = Scale("10.77.0.0/16", "10.77.255.255", 5, (20_000, 60_000, 200_000), 3, True)
-QUICK = Scale("10.77.0.0/18", "10.77.63.255", 1, (200_000,), 1, False)
+FULL = Scale("10.77.0.0/16", "10.77.255.255", 5, (20_000, 60_000, 200_000), True)
+QUICK = Scale("10.77.0.0/18", "10.77.63.255", 1, (200_000,), False)
 
 
 class Line(NamedTuple):
@@ -72,6 +72,10 @@ class Line(NamedTuple):
     name: str
     busy: bool
     runs: list[Ran]
+
+    @property
+    def ours(self) -> bool:
+        return self.name.startswith("trimtab")
 
     @property
     def seconds(self) -> float:
@@ -89,7 +93,7 @@ class Line(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a quarter of the network, once, to see that it works")
-    parser.add_argument("--runs", type=int, help="of ours, each")
+    parser.add_argument("--runs", type=int, help="of each, but for the slow ones")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
     missing = [name for name in ("masscan", "nmap", "fping", "snmpd") if shutil.which(name) is None]
@@ -108,25 +112,26 @@ def main() -> None:
 
 
 def measure(scale: Scale, runs: int) -> list[Line]:
+    """The fast ones by turns, so that what else the machine does meets all alike; the slow ones once."""
     first = scale.prefix.partition("/")[0]
     ours = [snmp(first, scale.last, RATE), tcp(first, scale.last, RATE)]
-    polite = snmp(first, scale.last, DEFAULT_RATE)
-    fast_peers = [masscan(scale.prefix, rate) for rate in scale.rates]
-    slow_peers = [fping(scale.prefix), nmap(scale.prefix)]
+    peers = [masscan(scale.prefix, rate) for rate in scale.rates]
+    alone = [snmp(first, scale.last, DEFAULT_RATE), fping(scale.prefix), nmap(scale.prefix)]
+    turns = {False: [snmp(first, scale.last, RATE, tries=1), *ours, *peers], True: ours}
+    if scale.busy_peers:
+        turns[True] = [*ours, *peers]
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder, Bed() as bed, devices(bed, Path(folder)):
         run(bed, ours[0])  # the first start reads programs from disk
-        for busy in (False, True):
+        for busy, scanners in turns.items():
+            part = [Line(scanner.name, busy, []) for scanner in scanners]
             with burners() if busy else contextlib.nullcontext():
-                plan: list[tuple[Scanner, int]] = [(each, runs) for each in ours]
-                if not busy:
-                    plan.append((polite, 1))
-                if not busy or scale.busy_peers:
-                    plan += [(each, scale.masscan_runs) for each in fast_peers]
-                if not busy:
-                    plan += [(each, 1) for each in slow_peers]
-                for scanner, times in plan:
-                    lines.append(Line(scanner.name, busy, [told(bed, scanner, busy) for _ in range(times)]))
+                for _ in range(runs):
+                    for scanner, line in zip(scanners, part, strict=True):
+                        line.runs.append(told(bed, scanner, busy))
+            lines += part
+            if not busy:
+                lines += [Line(scanner.name, busy, [told(bed, scanner, busy)]) for scanner in alone]
     return lines
 
 
@@ -173,28 +178,21 @@ def burners() -> Iterator[None]:
 
 
 def show(lines: list[Line], scale: Scale) -> None:
-    table = Table(
-        "",
-        "median s",
-        "slowest s",
-        "found in each run",
-        "memory MB",
-        "ours is",
-        title=f"{scale.prefix}, {LIVE:,} live",
-        caption="ours: SNMP identification",
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = Table(title=f"{scale.prefix}, {LIVE:,} live")
+    table.add_column("", min_width=52)
+    for title in ("median s", "slowest s", "found at least", "memory MB", "ours is"):
+        table.add_column(title, justify="right")
     for busy in (False, True):
         part = [line for line in lines if line.busy is busy]
+        ours = identification(part)
         for line in part:
             table.add_row(
-                line.name + (", processors busy" if busy else ""),
+                line.name + (", busy" if busy else ""),
                 f"{line.seconds:.2f}",
                 f"{max(ran.seconds for ran in line.runs):.2f}",
-                " ".join(f"{ran.found:,}" for ran in line.runs),
-                f"{line.memory / 1e6:.0f}" if line.name.startswith("trimtab") else "",
-                "" if line is part[0] else f"{line.seconds / part[0].seconds:.2f}x as fast",
+                f"{line.found:,}",
+                f"{line.memory / 1e6:.0f}" if line.ours else "",
+                "" if line.ours else f"{line.seconds / ours.seconds:.2f}x as fast",
             )
         table.add_section()
     console = Console(width=130)
@@ -204,19 +202,29 @@ def show(lines: list[Line], scale: Scale) -> None:
 
 
 def goals(lines: list[Line]) -> Iterator[tuple[str, bool]]:
-    ours = [line for line in lines if line.name.startswith("trimtab")]
+    """masscan is compared at its fastest rate that still finds nine of ten devices, and asked once at any rate."""
     for busy in (False, True):
-        identification = next(line for line in ours if line.busy is busy)
-        sweeps = [line.seconds for line in lines if line.name.startswith("masscan") and line.busy is busy]
-        if not sweeps:
-            continue
-        best = min(sweeps)
+        part = [line for line in lines if line.busy is busy]
+        sweeps = [line for line in part if line.name.startswith("masscan")]
         when = ", with all processors busy" if busy else ""
-        times = f"{identification.seconds:.2f} s, {best:.2f} s"
-        yield f"SNMP identification not slower than masscan's best{when}: {times}", identification.seconds <= best
-    yield f"all {LIVE:,} found in each run", all(line.found == LIVE for line in ours)
-    most = max(line.memory for line in ours)
+        useful = [line for line in sweeps if line.found >= 0.9 * LIVE] or sweeps
+        if useful:
+            ours, best = identification(part), min(useful, key=lambda line: line.seconds)
+            times = f"{ours.seconds:.2f} s, {best.seconds:.2f} s ({best.name})"
+            yield f"SNMP identification not slower than masscan's sweep{when}: {times}", ours.seconds <= best.seconds
+        once = [line for line in part if line.name.endswith("once")]
+        if once and sweeps:
+            fastest = min(line.seconds for line in sweeps)
+            times = f"{once[0].seconds:.2f} s, {fastest:.2f} s"
+            yield f"asked once, not slower than masscan at any rate: {times}", once[0].seconds <= fastest
+    ours_all = [line for line in lines if line.ours and not line.name.endswith("once")]
+    yield f"all {LIVE:,} found in each run", all(line.found == LIVE for line in ours_all)
+    most = max(line.memory for line in ours_all)
     yield f"memory under {MEMORY / 1e6:.0f} MB: {most / 1e6:.0f} MB", most < MEMORY
+
+
+def identification(part: list[Line]) -> Line:
+    return next(line for line in part if line.name == f"trimtab: SNMP identification, {RATE:,}/s")
 
 
 if __name__ == "__main__":

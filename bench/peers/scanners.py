@@ -42,12 +42,13 @@ class Ran(NamedTuple):
     said: str
 
 
-def snmp(first: str, last: str, rate: int) -> Scanner:
-    return _ours(f"trimtab: SNMP identification, {rate:,}/s", "snmp", first, last, rate)
+def snmp(first: str, last: str, rate: int, *, tries: int = 2) -> Scanner:
+    once = ", asked once" if tries == 1 else ""
+    return _ours(f"trimtab: SNMP identification, {rate:,}/s{once}", "snmp", first, last, rate, tries)
 
 
 def tcp(first: str, last: str, rate: int) -> Scanner:
-    return _ours(f"trimtab: TCP sweep, {rate:,}/s", "tcp", first, last, rate)
+    return _ours(f"trimtab: TCP sweep, {rate:,}/s", "tcp", first, last, rate, 2)
 
 
 def masscan(prefix: str, rate: int) -> Scanner:
@@ -84,7 +85,7 @@ def run(bed: Bed, scanner: Scanner) -> Ran:
     return Ran(seconds, scanner.found(said), usage.ru_maxrss * 1024, said)
 
 
-def _ours(name: str, what: str, first: str, last: str, rate: int) -> Scanner:
+def _ours(name: str, what: str, first: str, last: str, rate: int, tries: int) -> Scanner:
     program = Path(__file__).parent / "sweep.py"
-    command = [sys.executable, str(program), what, f"{first}-{last}", "--rate", str(rate)]
+    command = [sys.executable, str(program), what, f"{first}-{last}", "--rate", str(rate), "--tries", str(tries)]
     return Scanner(name, command, lambda said: int(json.loads(said)["found"]))

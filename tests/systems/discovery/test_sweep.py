@@ -15,6 +15,7 @@ from tests.systems.discovery.sweep_peers import tcp_devices, udp_devices, udp_de
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.sweep import Answer, Job, Limits, Probe, Quality, Sweeper, probe_once
+from trimtab.systems.discovery.sweep.budget import DEPTH
 from trimtab.systems.discovery.sweep.job import SweepFailed
 from trimtab.systems.discovery.sweep.lane import Tally
 from trimtab.systems.discovery.sweep.once import Listed
@@ -274,7 +275,7 @@ async def test_a_job_has_a_cap_of_its_own(sweeper):
     with udp_devices(lambda asked: b"here") as port:
         job = Job(addresses=addresses("127.77.0.0/25"), probes=[udp(port)], seed=1, packets_per_second=200)
         _, quality = await run(sweeper, job)
-    assert quality.duration >= (126 - 5) / 200
+    assert quality.duration >= 126 / 200 - DEPTH
 
 
 async def test_a_consumer_that_takes_nothing_loses_nothing(sweeper):
