@@ -6,6 +6,8 @@ results keep them in their cache, so a change of a field needs a new extractor v
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 Body = bytes | bytearray
@@ -50,6 +52,8 @@ def purl_of(package: Package, distro: Distro) -> str:
     namespace, name = package.namespace, package.name
     if package.type == "golang" and not namespace:
         namespace, _, name = name.rpartition("/")
+    elif package.type == "pypi":
+        name = re.sub(r"[-_.]+", "-", name).lower()  # as the simple index normalises it
     qualifiers: dict[str, str] = {}
     version = package.version
     if package.type in OS_TYPES:
