@@ -57,6 +57,12 @@ class Space:
         """What a short command in it printed."""
         return _run(*self.command(arguments))
 
+    def set(self, name: str, value: int) -> None:
+        """A setting of its kernel, as net/ipv4/ip_forward."""
+        path = f"/proc/sys/{name}"
+        if self.run("cat", path).strip() != str(value):
+            self.run("sh", "-c", f"echo {value} > {path}")
+
     def enter(self) -> None:
         """Takes the calling thread there, and no other: sockets that it opens from now on are in it."""
         with (_FOLDER / self.name).open("rb") as opened:
@@ -114,7 +120,8 @@ class Bed:
         b.run("ip", "route", "add", "local", LIVE, "dev", "lo")
         b.run("ip", "-6", "route", "add", "local", LIVE_6, "dev", "lo")
         # not forwarded, and nothing said about it: what is not local in B goes nowhere
-        b.run("sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0")
+        b.set("net/ipv4/ip_forward", 0)
+        b.set("net/ipv6/conf/all/forwarding", 0)
 
 
 def available() -> str:

@@ -244,6 +244,15 @@ async def test_who_is_cancelled_stops_the_job_and_closes_its_sockets(sweeper, si
     await until(lambda: len(os.listdir("/proc/self/fd")) == before)
 
 
+async def test_a_sweep_that_is_forgotten_stops(sweeper, silent_port):
+    before = len(os.listdir("/proc/self/fd"))
+    job = Job(addresses=addresses("127.77.0.0/16"), probes=[udp(silent_port, timeout=30)], seed=7)
+    sweep = sweeper.sweep(job)
+    await until(lambda: len(os.listdir("/proc/self/fd")) > before)
+    del sweep
+    await until(lambda: len(os.listdir("/proc/self/fd")) == before)
+
+
 async def test_a_sweep_goes_on_where_another_ended(sweeper):
     everyone = addresses("127.77.0.0/23")
     first: set[int] = set()

@@ -76,11 +76,12 @@ async def test_no_way_to_an_address_says_nothing_of_the_device(sweeper):
 
 async def test_a_router_that_says_nobody_is_there_is_heard(bed, sweeper):
     bed.b.run("ip", "route", "add", "unreachable", "10.77.200.0/29")
-    bed.b.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.icmp_ratelimit=0")
+    bed.b.set("net/ipv4/ip_forward", 1)
+    bed.b.set("net/ipv4/icmp_ratelimit", 0)
     try:
         answers, _ = await sweep_of(sweeper, "10.77.200.1-10.77.200.5", probe())
     finally:
-        bed.b.run("sysctl", "-qw", "net.ipv4.ip_forward=0")
+        bed.b.set("net/ipv4/ip_forward", 0)
         bed.b.run("ip", "route", "delete", "unreachable", "10.77.200.0/29")
     assert [a.outcome for a in answers] == [Outcome.UNREACHABLE] * 5  # a router says so five times, then is silent
 

@@ -2,7 +2,7 @@
 
 Python's socket module gives up the interpreter's lock around each call. When the event loop is busy, getting it back
 takes 5 ms, so a sweep would make 200 calls a second. None of these calls blocks, so the lock is kept (ctypes.PyDLL),
-and datagrams go and come many at a time. Only epoll_wait, in thread.py, lets go of it.
+and datagrams go and come many at a time. Only epoll_wait, in loop.py, lets go of it.
 
 Failures are returned as errno, not raised. Addresses are `sockaddr` in bytes.
 """
