@@ -1,0 +1,123 @@
+"""Debian's docker-registry (distribution) as a registry of the lab: the real one, on loopback.
+
+It is made as a test needs it: plain, with TLS, with a password file, with tokens of our own server, as a pull-through
+cache of another one, or telling of pushes. Its files are in a directory of its own; nothing of the machine's is read.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from trimtab.testing.pki import Pair
+from trimtab.testing.processes import PeerFailed, Process
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose tokens a registry takes."""
+
+    realm: str
+    service: str
+    issuer: str
+    roots: Path  # certificates, in PEM
+
+
+class Registry:
+    """Runs from construction until `stop`. When the constructor returns it answers.
+
+    `logins` are users and passwords; `remote` is the address of the registry that it is a cache of; `notify` is where
+    pushes are told of.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        port: int,
+        *,
+        address: str = "127.0.0.1",
+        tls: Pair | None = None,
+        logins: Mapping[str, str] | None = None,
+        tokens: Tokens | None = None,
+        remote: str = "",
+        notify: str = "",
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.host = f"{address}:{port}"
+        self.url = f"{'https' if tls else 'http'}://{self.host}"
+        storage = {"filesystem": {"rootdirectory": str(directory / "data")}, "delete": {"enabled": True}}
+        http: dict[str, Any] = {"addr": self.host, "secret": "lab"}
+        settings: dict[str, Any] = {
+            "version": "0.1",
+            "log": {"level": "warn", "accesslog": {"disabled": True}},
+            "storage": {**storage, "cache": {"blobdescriptor": "inmemory"}},
+            "http": http,
+        }
+        if tls is not None:
+            http["tls"] = {"certificate": str(tls.certificate), "key": str(tls.key)}
+        if logins is not None:
+            passwords = directory / "htpasswd"
+            passwords.touch(mode=0o600)
+            passwords.write_text("".join(map(_htpasswd, logins, logins.values())))
+            settings["auth"] = {"htpasswd": {"realm": "lab", "path": str(passwords)}}
+        if tokens is not None:
+            settings["auth"] = {
+                "token": {
+                    "realm": tokens.realm,
+                    "service": tokens.service,
+                    "issuer": tokens.issuer,
+                    "rootcertbundle": str(tokens.roots),
+                }
+            }
+        if remote:
+            settings["proxy"] = {"remoteurl": remote}
+        if notify:
+            endpoint = {"name": "lab", "url": notify, "timeout": "2s", "threshold": 3, "backoff": "100ms"}
+            settings["notifications"] = {"endpoints": [endpoint]}
+        configuration = directory / "config.yml"
+        configuration.write_text(json.dumps(settings))  # JSON is YAML
+        command = [_program(), "serve", str(configuration)]
+        self._process = Process(command, log=directory / "registry.log", env={"OTEL_TRACES_EXPORTER": "none"})
+        self.pid = self._process.pid
+        try:
+            self._process.wait_until(lambda: _listens(address, port), within=10)
+        except PeerFailed:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _htpasswd(user: str, password: str) -> str:
+    """A line of the file: the registry knows bcrypt only. The password does not show in the list of processes."""
+    command = [shutil.which("htpasswd") or "/usr/bin/htpasswd", "-niBC", "4", user]
+    made = subprocess.run(command, input=password, capture_output=True, check=True, text=True)  # noqa: S603
+    return made.stdout.strip() + "\n"
+
+
+def _listens(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((address, port)) == 0
+
+
+def _program() -> str:
+    return shutil.which("docker-registry") or "/usr/bin/docker-registry"

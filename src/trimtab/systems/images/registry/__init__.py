@@ -1,0 +1,10 @@
+"""Registries that speak the OCI distribution protocol: what they hold, read and never written.
+
+references   names: of a registry, a repository, a tag, an image
+errors       what can go wrong, each as a sentence for a condition
+challenges   how a registry asks for a login; auth, how it gets one; paging, how a list goes on
+client       one registry: ping, repositories, tags, manifests, blobs; connections, what all clients share
+manifests    what a manifest says, and what is in an index; configs, what an image says of itself
+resolving    from a digest to the images behind it
+listing      from a registry to all its images; outcomes, what comes of each tag; turns, whose it is next
+"""
