@@ -434,6 +434,34 @@ async def test_who_loses_the_lease_stops_at_once_writes_nothing_more_and_goes_on
         await doer.seen.until(lambda seen: {"a", "b"} <= set(doer.names[count:]))
 
 
+async def test_who_loses_the_lease_is_told_to_pause_and_starts_only_once(client: ApiClient, namespace: str) -> None:
+    said: list[str] = []
+
+    class Busy(Doer):
+        async def start(self) -> None:
+            said.append("start")
+
+        async def pause(self) -> None:
+            said.append("pause")
+
+        async def stop(self) -> None:
+            said.append("stop")
+
+    async def nothing(doer: Doer, request: Request) -> None:
+        pass
+
+    doer = Busy(namespace, nothing)
+    replica = Replica(client, namespace, "one", doer)
+    async with running(replica.manager):
+        await client.create(widget("a", namespace))
+        await doer.seen.reach(1)
+        replica.cut_off = True
+        await until(lambda: said == ["start", "pause"])
+        replica.cut_off = False
+        await doer.seen.reach(2)
+    assert said == ["start", "pause", "pause", "stop"]
+
+
 async def test_a_reconcile_that_outlives_its_lease_keeps_its_object_to_itself(
     client: ApiClient, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

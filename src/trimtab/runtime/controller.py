@@ -98,6 +98,10 @@ class Controller(Generic[O]):
     async def start(self) -> None:
         """Called once, when the caches are filled and before the first reconcile."""
 
+    async def pause(self) -> None:
+        """Called when reconciles have stopped, as when another process leads: end at once whatever else acts. When this
+        process leads again, every object is reconciled anew."""
+
     async def stop(self) -> None:
         """Called when the last reconcile has ended."""
 

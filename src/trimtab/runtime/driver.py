@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from trimtab.client.protocol import AnyKind, Query
@@ -119,6 +119,7 @@ class Driver:
             _, left = await asyncio.wait(workers, timeout=CUT)
             if left:
                 self.controller.log.error("reconciles do not end although they are cancelled", count=len(left))
+            await self._call(self.controller.pause, "pause failed")
 
     async def _start(self) -> None:
         """Until it succeeds: what a controller needs may come later, and others need not wait for it."""
@@ -140,11 +141,15 @@ class Driver:
             await self._informers.unsubscribe(*self._sources.pop())
         if self.started:
             self.started = False
-            try:
-                async with asyncio.timeout(STOP):
-                    await self.controller.stop()
-            except Exception as error:
-                self.controller.log.exception("stop failed", error=said(error))
+            await self._call(self.controller.stop, "stop failed")
+
+    async def _call(self, end: Callable[[], Awaitable[None]], failed: str) -> None:
+        """What a controller does at an end: not for ever, and its mistakes stay its own."""
+        try:
+            async with asyncio.timeout(STOP):
+                await end()
+        except Exception as error:
+            self.controller.log.exception(failed, error=said(error))
 
     # --- changes to requests -----------------------------------------------------------------------------------------
 

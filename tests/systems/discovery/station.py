@@ -38,6 +38,7 @@ from trimtab.systems.discovery.kinds import (
     TargetConnectionProfile,
     TargetConnectionProfileSpec,
 )
+from trimtab.systems.discovery.rule import RuleController
 from trimtab.systems.discovery.system import SYSTEM
 
 GROUP = "discovery.trimtab.dev"
@@ -53,9 +54,8 @@ class Station:
         self.blobs = FolderBlobs(folder / "blobs")
         self._folder = folder
 
-    @contextlib.asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
-        """The controller runs inside; leaving it is a clean stop."""
+    def controller(self) -> RuleController:
+        """A new one, as a process has it."""
         clock = SystemClock()
         self.metrics = Metrics()
         context = Context(
@@ -67,9 +67,13 @@ class Station:
             workers=Workers(1),
             metrics=self.metrics,
         )
-        manager = Manager(self.client, name="discovery", clock=clock, metrics=Metrics())
-        for controller in SYSTEM.made(context):
-            manager.add(controller)
+        return RuleController(context)
+
+    @contextlib.asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """The controller runs inside; leaving it is a clean stop."""
+        manager = Manager(self.client, name="discovery", metrics=Metrics())
+        manager.add(self.controller())
         stop = asyncio.Event()
         task = asyncio.create_task(manager.run(stop))
         try:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.runtime.test_manager import Replica
+from tests.runtime.widgets import running, until
 from tests.systems.discovery.station import Station, condition, ended, is_ready
 from tests.systems.discovery.test_identities import until_event
 from trimtab.lab.snmp import Personality, SnmpDevice
@@ -156,6 +158,21 @@ async def test_outside_of_its_windows_a_rule_does_not_sweep(station: Station) ->
         assert not device.asked
         await station.annotate(rule, "discovery.trimtab.dev/run", "now")
         await station.until(DiscoveryRule, "lab", is_ready)
+
+
+async def test_who_no_longer_leads_has_no_loop_and_begins_again_when_it_does(station: Station) -> None:
+    (port,) = free_ports(1)
+    controller = station.controller()
+    replica = Replica(station.client, station.namespace, "one", controller)
+    async with SnmpDevice({"127.25.0.1": face(1)}, port) as device, running(replica.manager):
+        await begin(station, port)
+        replica.cut_off = True
+        await until(lambda: not controller.keeper.loops)
+        asked = device.asked["127.25.0.1"]
+        replica.cut_off = False
+        await until(lambda: controller.keeper.loops)
+        await station.until_swept("lab")
+        assert device.asked["127.25.0.1"] > asked
 
 
 async def test_the_numbers_of_a_sweep_are_measured(station: Station) -> None:

@@ -45,7 +45,7 @@ class Keeper:
             raise ValueError("network discovery needs a place for blobs")
         self._client, self._clock, self._events, self._blobs = client, clock, events, context.blobs
         self._measures = Measures(context.metrics.registry)
-        self._loops: dict[Request, Loop] = {}
+        self.loops: dict[Request, Loop] = {}
         self._followed: dict[Request, frozenset[str]] = {}
         shared = limits()
         self._tools = Tools(
@@ -66,15 +66,19 @@ class Keeper:
     def start(self) -> None:
         self._tools.sweeper.start()
 
+    async def pause(self) -> None:
+        """Another process leads: not a packet more. Runs that went on go on there."""
+        loops, self.loops = list(self.loops.values()), {}
+        await asyncio.gather(*(loop.stop() for loop in loops))
+
     async def stop(self) -> None:
-        for loop in self._loops.values():
-            await loop.stop()
+        await self.pause()
         await self._tools.sweeper.close()
 
     async def keep_up(self, rule: DiscoveryRule) -> Result | None:
         request = Request(rule.namespace, rule.name)
         gathered = await gather(self._client, rule)
-        loop = self._loops.get(request)
+        loop = self.loops.get(request)
         if rule.spec.suspend or gathered.settings is None:
             await self.end(request, "Suspended" if rule.spec.suspend else "InvalidProfile")
             await self._say(rule, gathered)
@@ -91,13 +95,13 @@ class Keeper:
     async def _begin(self, request: Request, settings: Settings, *, replaced: bool) -> Loop:
         rule = settings.rule
         at_once = replaced or not _is_current(rule)
-        loop = self._loops[request] = Loop(self._tools, settings, Teller(self._client, rule), at_once=at_once)
+        loop = self.loops[request] = Loop(self._tools, settings, Teller(self._client, rule), at_once=at_once)
         loop.start()
         return loop
 
     async def end(self, request: Request, reason: str) -> None:
         """Nothing of the rule's loop runs when this returns."""
-        loop = self._loops.pop(request, None)
+        loop = self.loops.pop(request, None)
         if loop is not None:
             await loop.stop(reason=reason)
 

@@ -99,8 +99,8 @@ class Loop:
         clock = self._tools.clock
         protocols = (connection.spec.protocol for connection in self.settings.connections)
         self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
-        await self._teller.tell(lambda status: status.replace(start_time=format_time(clock.now())))
-        problem = await self._book.load()
+        rule = await self._teller.tell(lambda status: status.replace(start_time=format_time(clock.now())))
+        problem = await self._book.load(rule)
         if problem:
             note = f"what was known of each address cannot be read, and is learned anew: {problem}"
             self._tools.events.warning(self._rule, "LedgerLost", note)

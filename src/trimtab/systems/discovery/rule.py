@@ -99,6 +99,9 @@ class RuleController(Controller[DiscoveryRule]):
         self.keeper = Keeper(self._context, self.client, self.clock, self.events)
         self.keeper.start()
 
+    async def pause(self) -> None:
+        await self.keeper.pause()
+
     async def stop(self) -> None:
         await self.keeper.stop()
 

@@ -27,14 +27,17 @@ class Book:
         self.ledger = Ledger()
         self._blobs, self._teller = blobs, teller
         self._owner = owner_of(rule)
-        self._digest = rule.status.ledger if rule.status and rule.status.ledger else ""
+        self._digest = ""
+        self._known = False
         self.closed_until = 0.0
         """Where logins that were counted against us are forgotten, none is tried before this time."""
         self._wanted = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
-    async def load(self) -> str:
-        """Read what is known. Returns why it could not be read, if so: then nothing is known."""
+    async def load(self, rule: DiscoveryRule) -> str:
+        """Read what is known, as the rule says now. Returns why it could not be read, if so: then nothing is known."""
+        self._digest = rule.status.ledger if rule.status and rule.status.ledger else ""
+        self._known = True
         if not self._digest:
             return ""
         try:
@@ -59,9 +62,16 @@ class Book:
             await asyncio.shield(self._writing)
 
     async def close(self) -> None:
-        """Let a write that goes on end."""
+        """When nothing is tried any more: what is known, for whoever comes next. It raises nothing: without this, a
+        sweep that was cut off counts every login that it may have sent."""
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
+        if self._known and self.ledger.run:
+            self.ledger = msgspec.structs.replace(self.ledger, orderly=True)
+            try:
+                await self.commit()
+            except Exception as error:  # the rule may be gone, or the server
+                log.warning("a ledger is not written at its end", error=str(error))
 
     async def _write(self) -> None:
         covers = self._wanted

@@ -67,6 +67,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: float = 0
     held: str = ""
     """The run whose losses are held back, until somebody releases them."""
+    orderly: bool = False
+    """Whoever wrote this has ended in order: every login that was sent is noted."""
 
 
 class LedgerDamaged(ValueError):  # noqa: N818 - it reads as what happened
@@ -131,11 +133,11 @@ def trimmed(ledger: Ledger, in_scope: Callable[[str], bool], now: float, window:
 def woken(ledger: Ledger, now: float) -> Ledger:
     """The ledger as a new process takes it up: store it before anything is tried. Notes a clock that went back. Where a
     sweep was cut off, the credentials that had worked may have been sent without a note: they count as attempted."""
-    cut_off = bool(ledger.run)
+    cut_off = bool(ledger.run) and not ledger.orderly
     records = {address: _woken(record, now, cut_off) for address, record in ledger.records.items()}
-    if all(records[address] is record for address, record in ledger.records.items()):
+    if not ledger.orderly and all(records[address] is record for address, record in ledger.records.items()):
         return ledger
-    return msgspec.structs.replace(ledger, records=records)
+    return msgspec.structs.replace(ledger, records=records, orderly=False)
 
 
 def same_device(ledger: Ledger, address: str, protocol: str, siblings: Iterable[str] = ()) -> list[LoginRecord]:
