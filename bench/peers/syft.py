@@ -83,7 +83,7 @@ def scan(folder: Path) -> Scan:
             "TMPDIR": scratch,
             "SYFT_CHECK_FOR_APP_UPDATE": "false",
         }
-        process = subprocess.Popen(  # noqa: S603 - a program that was installed for this
+        process = subprocess.Popen(
             [syft, "-q", "scan", f"oci-dir:{folder}", "-o", f"cyclonedx-json={out}"],
             env=environment,
             stdout=subprocess.DEVNULL,

@@ -134,6 +134,7 @@ def _unframed(modules: bytes) -> str:
 def _packages(path: str, version: str, modules: str) -> tuple[Package, ...]:
     found: list[tuple[str, str]] = []
     settings: dict[str, str] = {}
+    program = ""
     main = -1
     for line in modules.split("\n"):
         word, *rest = line.split("\t")
@@ -143,6 +144,8 @@ def _packages(path: str, version: str, modules: str) -> tuple[Package, ...]:
             found.append((rest[0], rest[1]))
         elif word == "=>" and len(rest) >= 2 and found:
             found[-1] = (rest[0], rest[1])
+        elif word == "path" and rest:
+            program = rest[0]
         elif word == "build" and rest:
             key, _, value = rest[0].partition("=")
             settings[key] = value
@@ -150,6 +153,8 @@ def _packages(path: str, version: str, modules: str) -> tuple[Package, ...]:
             raise Unreadable(f"its Go build information names more than {_MAX_MODULES} modules")
     if main >= 0:
         found[main] = (found[main][0], _main_version(found[main][1], settings))
+    elif "/" in program:
+        found.append((_module_of(program), ""))
     release = version.split(" ")[0].removeprefix("go")
     if release and found and not version.startswith("devel"):
         found.append(("stdlib", release))
@@ -163,3 +168,9 @@ def _main_version(version: str, settings: dict[str, str]) -> str:
     if version in ("(devel)", "") and revision and len(digits) == 14:
         return f"v0.0.0-{digits}-{revision[:12]}"
     return version
+
+
+def _module_of(program: str) -> str:
+    """A program built without modules names only its own package; on the known forges the repository is the module."""
+    parts = program.split("/")
+    return "/".join(parts[:3]) if parts[0] in ("github.com", "gitlab.com", "bitbucket.org") else program

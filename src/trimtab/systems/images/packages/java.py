@@ -17,6 +17,15 @@ _MAX_TEXT = 1 << 20
 _MAX_NESTED = 32 << 20
 _MAX_NESTED_TOTAL = 256 << 20
 _MAX_DEPTH = 4
+_GROUP_WORDS = (
+    "Implementation-Vendor-Id",
+    "Bundle-SymbolicName",
+    "Extension-Name",
+    "Specification-Vendor",
+    "Implementation-Vendor",
+    "Implementation-Title",
+    "Main-Class",
+)
 _NAME = re.compile(r"^(.+?)[-_.]v?(\d[\w.+-]*)$")
 
 
@@ -68,18 +77,13 @@ def _package(path: str, group: str, name: str, version: str) -> Package:
 
 
 def _by_manifest(path: str, file: str, manifest: dict[str, str]) -> list[Package]:
+    """The file's name is the name, and mostly tells the version; any word of the manifest with dots tells the group."""
     stem = file.rpartition(".")[0]
     match = _NAME.match(stem)
     name, version = (match[1], match[2]) if match else (stem, "")
-    declared = manifest_version(manifest)
-    symbolic = manifest.get("Bundle-SymbolicName", "").partition(";")[0].strip()
-    group = manifest.get("Implementation-Vendor-Id", "") or (symbolic if "." in symbolic else "")
-    title = manifest.get("Implementation-Title", "")
-    if not match and title and " " not in title:
-        name = title
-    if not (version or declared):
-        return []
-    return [_package(path, group, name, version or declared)]
+    words = (manifest.get(key, "").partition(";")[0].strip() for key in _GROUP_WORDS)
+    group = next((word for word in words if "." in word and " " not in word), "")
+    return [_package(path, group, name, version or manifest_version(manifest))] if name and manifest else []
 
 
 def manifest_version(manifest: dict[str, str]) -> str:

@@ -6,9 +6,9 @@ results keep them in their cache, so a change of a field needs a new extractor v
 
 from __future__ import annotations
 
-import re
-
 import msgspec
+
+from trimtab.systems.images.packages.purl import purl
 
 Body = bytes | bytearray
 """A file's content. Large ones come as they were collected, without a copy."""
@@ -47,13 +47,9 @@ class Distro(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def purl_of(package: Package, distro: Distro) -> str:
     """The package URL with what only the image knows: `distro=debian-12`."""
-    from packageurl import PackageURL
-
     namespace, name = package.namespace, package.name
     if package.type == "golang" and not namespace:
         namespace, _, name = name.rpartition("/")
-    elif package.type == "pypi":
-        name = re.sub(r"[-_.]+", "-", name).lower()  # as the simple index normalises it
     qualifiers: dict[str, str] = {}
     version = package.version
     if package.type in OS_TYPES:
@@ -68,7 +64,7 @@ def purl_of(package: Package, distro: Distro) -> str:
         if mark and epoch.isdigit():
             version = rest
             qualifiers["epoch"] = epoch
-    return PackageURL(package.type, namespace or None, name, version or None, qualifiers, None).to_string()
+    return purl(package.type, namespace, name, version, qualifiers)
 
 
 def _upstream(package: Package) -> str:

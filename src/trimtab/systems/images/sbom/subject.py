@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from trimtab.systems.images.packages.package import Package
+from trimtab.systems.images.packages.purl import purl
 
 TOOL = "trimtab"
 
@@ -32,16 +33,14 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def purl(self) -> str:
         """As the type `oci` has it: the last part of the repository is the name, the digest is the version."""
-        from packageurl import PackageURL
-
         qualifiers = {"repository_url": self.repository}
         if self.tag:
             qualifiers["tag"] = self.tag
         architecture = self.platform.split("/")[1:2]
         if architecture:
             qualifiers["arch"] = architecture[0]
-        name = self.repository.rpartition("/")[2].lower()
-        return PackageURL("oci", None, name, self.digest, qualifiers, None).to_string()
+        name = self.repository.rpartition("/")[2]
+        return purl("oci", "", name, self.digest, qualifiers)
 
 
 def moment(created: datetime) -> str:
