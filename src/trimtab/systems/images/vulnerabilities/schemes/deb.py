@@ -13,9 +13,9 @@ Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 def key(version: str) -> Key:
     match = _VERSION.fullmatch(version)
-    if match is None:
+    epoch, upstream, revision = match.groups() if match else (None, ":", None)
+    if ":" in upstream and epoch is None:
         raise ValueError("no Debian version: [epoch:]upstream[-revision] of letters, digits and . + ~ - :")
-    epoch, upstream, revision = match.groups()
     return int(epoch or 0), _turns(upstream), _turns(revision or "")
 
 
@@ -29,7 +29,7 @@ def _turns(text: str) -> tuple[int, ...]:
     return tuple(order)
 
 
-# The revision is what follows the last hyphen; a colon is part of the upstream version only after an epoch.
+# The revision is what follows the last hyphen. A colon is part of the upstream version only after an epoch.
 _VERSION = re.compile(r"(?:([0-9]{1,9}):)?([A-Za-z0-9.+~:_-]+?)(?:-([A-Za-z0-9.+~_]+))?(?<!-)")
 _TURN = re.compile(r"(?=.)([^0-9]*)([0-9]*)")
 _ORDER = {c: ord(c) if c.isalpha() else -1 if c == "~" else ord(c) + 256 for c in map(chr, range(33, 127))}

@@ -45,7 +45,7 @@ class Token(NamedTuple):
 
 def key(version: str) -> Key:
     if not _VERSION.fullmatch(version):
-        raise ValueError("no Maven version: printable characters without spaces, commas or brackets")
+        raise ValueError("no Maven version: printable characters without spaces, commas, brackets or $")
     return Key(_trimmed(_tokens(version.lower())))
 
 
@@ -108,4 +108,4 @@ _NOTHING, _OTHER = _WORDS[""], len(_RANKED)
 _SHORT = {"a": "alpha", "b": "beta", "m": "milestone"}
 _SEPARATOR = re.compile(r"([.-])")
 _RUN = re.compile(r"[0-9]+|[^0-9]+")
-_VERSION = re.compile(r"[!-+.-Z^-~-]+")
+_VERSION = re.compile(r"[!-#%-'*+./0-Z^-z|~-]+")
