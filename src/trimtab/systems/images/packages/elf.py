@@ -36,7 +36,7 @@ def section(body: Body, name: bytes) -> tuple[int, int] | None:
             start, _, _, _, where, length = struct.unpack_from(form, body, at)
             if texts[start : start + len(name) + 1] == name + b"\0":
                 return where, length
-    except struct.error:
+    except (struct.error, OverflowError):  # an offset beyond the file, or beyond any
         return None
     return None
 
@@ -68,7 +68,7 @@ def _segments(body: Body) -> Iterator[tuple[int, int, int]]:
                 kind, where, start, _, length = struct.unpack_from(order + "IIIII", body, at)
             if kind == _LOAD:
                 yield where, start, length
-    except struct.error:
+    except (struct.error, OverflowError):  # an offset beyond the file, or beyond any
         return
 
 

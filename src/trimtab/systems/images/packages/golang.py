@@ -115,7 +115,7 @@ def _pointed(body: Body, start: int) -> tuple[str, str]:
             if at is None:
                 raise Unreadable("its Go build information points outside the file")
             address, length = struct.unpack_from(form + form[1:], body, at)
-        except struct.error:
+        except (struct.error, OverflowError):
             raise Unreadable("its Go build information ends too early") from None
         where = elf.offset_of(body, address) if length else 0
         if where is None or length > _MAX_TEXT or where + length > len(body):
