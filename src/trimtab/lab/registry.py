@@ -81,6 +81,8 @@ class Registry:
         if notify:
             endpoint = {"name": "lab", "url": notify, "timeout": "2s", "threshold": 3, "backoff": "100ms"}
             settings["notifications"] = {"endpoints": [endpoint]}
+        if _listens(address, port):
+            raise PeerFailed(f"something listens on {self.host} already")
         configuration = directory / "config.yml"
         configuration.write_text(json.dumps(settings))  # JSON is YAML
         command = [_program(), "serve", str(configuration)]
