@@ -6,8 +6,8 @@ says how long it was away, and what exceeds the allowance is taken off the clock
 
 from __future__ import annotations
 
-ALLOWANCE = 0.02
-"""Seconds of a turn that are usual work."""
+ALLOWANCE = 0.1
+"""Seconds that a turn may come late without harm: what came meanwhile is read before anything expires."""
 
 
 class Attention:
