@@ -78,7 +78,7 @@ def test_a_mirror_of_zip_files_by_ecosystem_is_imported_at_once(tmp_path: Path) 
     assert import_osv(tmp_path / "mirror", tmp_path / "db").ecosystems == {"PyPI": 1, "npm": 1}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1 << 30))
 def test_the_digest_does_not_depend_on_the_order_of_documents_or_imports(
     tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -260,7 +260,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(sorted(osv("A") | {"severity": [], "aliases": [], "references": []})), _JSON, st.data())
 def test_no_document_breaks_the_reader(field: str, value: Any, data: st.DataObject) -> None:
     document = osv("A") | {field: value}

@@ -203,18 +203,29 @@ def test_advisories_without_a_cve_are_joined_by_their_other_names(scan: Scan) ->
     assert sorted(finding.advisories for finding in findings(report)) == [("GHSA-1", "GO-2024-1"), ("GHSA-2",)]
 
 
-def test_an_advisory_of_many_cves_gives_way_to_those_of_each(scan: Scan) -> None:
+def test_an_advisory_of_many_cves_is_a_finding_for_each(scan: Scan) -> None:
     fixed = {"fixed": "3.0.13-1~deb12u1"}
+    high = {"severity": "HIGH"}
     report = scan(
         [
-            osv("DSA-1-1", "Debian:12", "openssl", fixed, upstream=["CVE-2023-0001", "CVE-2023-0002"]),
+            osv(
+                "DSA-1-1",
+                "Debian:12",
+                "openssl",
+                fixed,
+                upstream=["CVE-2023-0001", "CVE-2023-0002"],
+                database_specific=high,
+            ),
             osv("DEBIAN-CVE-2023-0001", "Debian:12", "openssl", fixed, upstream=["CVE-2023-0001"]),
-            osv("DEBIAN-CVE-2023-0002", "Debian:12", "openssl", fixed, upstream=["CVE-2023-0002"]),
             osv("DSA-2-1", "Debian:12", "openssl", fixed, upstream=["CVE-2023-0002", "CVE-2023-0003"]),
         ],
         LIBSSL,
     )
-    assert sorted(finding.id for finding in findings(report)) == ["CVE-2023-0001", "CVE-2023-0002", "DSA-2-1"]
+    assert [(finding.id, finding.severity, finding.aliases) for finding in findings(report)] == [
+        ("CVE-2023-0001", "High", ("DEBIAN-CVE-2023-0001", "DSA-1-1")),
+        ("CVE-2023-0002", "High", ("DSA-1-1", "DSA-2-1")),
+        ("CVE-2023-0003", "Unknown", ("DSA-2-1",)),
+    ]
 
 
 def test_findings_are_sorted_with_the_worst_first_and_counted(scan: Scan) -> None:

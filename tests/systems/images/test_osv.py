@@ -86,7 +86,7 @@ def test_a_version_that_is_listed_is_affected_though_its_range_cannot_be_judged(
     assert judge("pypi", "custom", (spans(">=0 <1.2"),), ("custom",)).outcome is Outcome.AFFECTED
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=8, unique=True), st.integers(0, 41), st.booleans(), st.randoms()
 )

@@ -81,7 +81,7 @@ def _text(alphabet: str, most: int) -> st.SearchStrategy[str]:
 
 
 SHAPES = {
-    "deb": st.builds("{}{}".format, st.sampled_from(["", "0:", "1:"]), _text("019ab.~+-", 8)),
+    "deb": st.builds("{}1{}0".format, st.sampled_from(["", "0:", "1:"]), _text("019ab.~+-", 8)),
     "rpm": st.builds("{}{}-{}".format, st.sampled_from(["", "1:"]), _text("019ab.~^_", 7), _text("01a.~^", 4)),
     "apk": st.builds(
         "{}{}{}{}".format,
@@ -108,7 +108,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("scheme", sorted(SHAPES))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_order_of_versions_is_total(scheme: str, data: st.DataObject) -> None:
     versions = data.draw(st.lists(SHAPES[scheme], min_size=3, max_size=3))
@@ -125,7 +125,7 @@ def test_the_order_of_versions_is_total(scheme: str, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("scheme", sorted(SHAPES))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(version=st.text(max_size=40) | st.text("0123456789.:~^-+_ arcpx", max_size=30))
 def test_any_text_has_a_key_or_cannot_be_compared(scheme: str, version: str) -> None:
     with contextlib.suppress(CannotCompareError):
@@ -162,7 +162,7 @@ def test_debian_versions_sort_as_dpkg_sorts_them() -> None:
             subprocess.run(["dpkg", "--compare-versions", left, relation, right], capture_output=True).returncode == 0
         )
 
-    for left, right in _pairs(_deb, "~0a.", 150):
+    for left, right in _pairs(_deb, "~0a.", 100):
         want = -1 if holds(left, "lt", right) else 0 if holds(left, "eq", right) else 1
         assert compare("Debian:12", left, right) == want, (left, right)
 
@@ -177,7 +177,7 @@ def test_rpm_versions_sort_as_rpm_sorts_them() -> None:
         assert [compare("Red Hat:9", left, right) for left, right in some] == [int(n) for n in done.stdout.split()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SHAPES["pypi"], SHAPES["pypi"])
 def test_python_versions_sort_as_packaging_sorts_them(left: str, right: str) -> None:
     one, other = Version(left), Version(right)
@@ -192,7 +192,7 @@ UNIVERS = {
 
 
 @pytest.mark.parametrize("ecosystem", sorted(UNIVERS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_versions_sort_as_univers_sorts_them(ecosystem: str, data: st.DataObject) -> None:
     scheme, version_class = UNIVERS[ecosystem]

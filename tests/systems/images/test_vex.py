@@ -212,7 +212,7 @@ def test_what_is_no_openvex_document_is_refused(content: bytes) -> None:
         parse(content)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 1 << 30))
 def test_no_damage_breaks_the_parser(seed: int) -> None:
     rnd = random.Random(seed)

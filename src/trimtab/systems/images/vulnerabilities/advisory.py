@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trimtab.model.clock import format_micro_time, parse_time
+from trimtab.model.clock import parse_time
 from trimtab.systems.images.vulnerabilities import ecosystems, severity
 from trimtab.systems.images.vulnerabilities.ranges import Event, Range, covers
 from trimtab.systems.images.vulnerabilities.severity import Severity
@@ -25,7 +25,7 @@ class DocumentError(Exception):
     """A document that is not kept; the text is the reason, of which there are few."""
 
 
-class Advisory(msgspec.Struct, frozen=True, array_like=True):
+class Advisory(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a report says of a vulnerability. `cves` are those of `aliases`; an advisory of a distribution may have many."""
 
     id: str
@@ -38,7 +38,7 @@ class Advisory(msgspec.Struct, frozen=True, array_like=True):
     published: str
 
 
-class Affected(msgspec.Struct, frozen=True, array_like=True):
+class Affected(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Which versions of one package are affected. `severity` is the distribution's own word for this package."""
 
     ranges: tuple[Range, ...]
@@ -70,7 +70,7 @@ def read(document: bytes) -> Read:
     if not _ID.fullmatch(osv.id):
         raise DocumentError("without a proper id")
     try:
-        modified = format_micro_time(parse_time(osv.modified))
+        modified = parse_time(osv.modified).isoformat(timespec="microseconds")
     except ValueError:
         raise DocumentError("without a proper time of modification") from None
     if osv.withdrawn:

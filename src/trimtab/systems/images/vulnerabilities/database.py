@@ -147,7 +147,7 @@ def changed_packages(old: Path, new: Path) -> set[tuple[str, str]]:
 
 def packed(content: bytes) -> bytes:
     """An advisory's msgpack, as its row has it."""
-    return zlib.compress(content, 6)
+    return zlib.compress(content, 3)
 
 
 def unpacked(body: bytes) -> Advisory:

@@ -1,8 +1,8 @@
 """Match packages against a database: pure over the reader, and the same answer every time.
 
 Each distinct (ecosystem, name, version) is asked once. What several databases or advisories say of one vulnerability in
-one package becomes one finding: advisories with the same single CVE are joined, and a distribution's advisory about many
-CVEs is left out where each of them has an advisory of its own.
+one package becomes one finding: advisories about the same CVE are joined, and a distribution's advisory about many CVEs is
+a finding for each.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Matcher:
                     package=package.name, version=package.version, purl=purl, advisory=doubt.advisory, why=doubt.why
                 )
             )
-        return [_finding(group, package, purl) for group in _joined(matches)]
+        return [_finding(name, group, package, purl) for name, group in _joined(matches).items()]
 
     def uncovered(self) -> tuple[Uncovered, ...]:
         return tuple(
@@ -146,44 +146,38 @@ class _Matcher:
         return self._advisories[number]
 
 
-def _joined(matches: list[_Match]) -> list[list[_Match]]:
-    """Groups that are one vulnerability each."""
+def _joined(matches: list[_Match]) -> dict[str, list[_Match]]:
+    """Groups that are one vulnerability each, by its name: the CVE, or the first advisory's id where there is none.
+
+    An advisory about many CVEs is in the group of each: a statement about one of them must not speak for the others.
+    """
     groups: dict[str, list[_Match]] = {}
-    many = []
-    for match in matches:
-        cves = match.advisory.cves
-        if len(cves) > 1:
-            many.append(match)
-        else:
-            groups.setdefault(_name(match.advisory, groups), []).append(match)
-    for match in many:
-        if not all(cve in groups for cve in match.advisory.cves):
-            groups.setdefault(match.advisory.id, []).append(match)
-    return list(groups.values())
+    known: dict[str, str] = {}  # the group of every name
+    for match in sorted(matches, key=lambda match: not match.advisory.cves):
+        advisory = match.advisory
+        for cve in advisory.cves:
+            groups.setdefault(cve, []).append(match)
+        names = (advisory.id, *advisory.aliases)
+        if len(advisory.cves) == 1:
+            known.update(dict.fromkeys(names, advisory.cves[0]))
+        elif not advisory.cves:
+            group = next((known[name] for name in names if name in known), advisory.id)
+            groups.setdefault(group, []).append(match)
+            known.update({name: group for name in names if name not in known})
+    return groups
 
 
-def _name(advisory: Advisory, groups: dict[str, list[_Match]]) -> str:
-    """The CVE; without one, the group that it or one of its aliases is in already."""
-    if advisory.cves:
-        return advisory.cves[0]
-    names = {advisory.id, *advisory.aliases}
-    for name, group in groups.items():
-        if any(not names.isdisjoint((match.advisory.id, *match.advisory.aliases)) for match in group):
-            return name
-    return advisory.id
-
-
-def _finding(group: list[_Match], package: Package, purl: str) -> Finding:
-    """The best severity that is known counts, the first by id among equals; fixes and names are those of all."""
-    group = sorted(group, key=lambda match: (severity.rank(match.severity.label) == _UNKNOWN, match.advisory.id))
-    first = group[0].advisory
+def _finding(name: str, group: list[_Match], package: Package, purl: str) -> Finding:
+    """What is about this vulnerability alone comes first, and what has a severity; fixes and names are those of all."""
+    group = sorted(group, key=_by_worth)
     worst = group[0].severity
-    name = first.cves[0] if len(first.cves) == 1 else first.id
-    ids = tuple(sorted({match.advisory.id for match in group}))
-    names = {alias for match in group for alias in (match.advisory.id, *match.advisory.aliases)}
+    names = {match.advisory.id for match in group}
+    for match in group:
+        if len(match.advisory.cves) <= 1:
+            names.update(match.advisory.aliases)
     return Finding(
         id=name,
-        advisories=ids,
+        advisories=tuple(sorted({match.advisory.id for match in group})),
         aliases=tuple(sorted(names - {name})),
         title=next((match.advisory.title for match in group if match.advisory.title), ""),
         description=next((match.advisory.details for match in group if match.advisory.details), ""),
@@ -202,7 +196,10 @@ def _finding(group: list[_Match], package: Package, purl: str) -> Finding:
     )
 
 
-_UNKNOWN = severity.rank("Unknown")
+def _by_worth(match: _Match) -> tuple[bool, bool, str]:
+    return match.severity.label == "Unknown", len(match.advisory.cves) > 1, match.advisory.id
+
+
 _TARGETS = {
     "pypi": "Python",
     "npm": "Node.js",

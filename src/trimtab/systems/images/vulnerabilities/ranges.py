@@ -17,12 +17,12 @@ from trimtab.systems.images.vulnerabilities.versions import CannotCompareError, 
 EventKind = Literal["introduced", "fixed", "last_affected", "limit"]
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: EventKind
     version: str
 
 
-class Range(msgspec.Struct, frozen=True, array_like=True):
+class Range(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One range of an advisory. `type` is SEMVER, ECOSYSTEM or GIT."""
 
     type: str
@@ -75,6 +75,10 @@ def _inside(scheme: str, version: str, each: Range) -> tuple[bool, str]:
         raise CannotCompareError(version, "the range is of Git commits, which need the repository's history")
     order = "semver" if each.type == "SEMVER" else scheme
     at = key(order, version)
+    if len(each.events) == 2:  # most ranges: all versions before a fix
+        first, last = each.events
+        if first.kind == "introduced" and first.version == "0" and last.kind == "fixed":
+            return (True, last.version) if at < key(order, last.version) else (False, "")
     limits = [event.version for event in each.events if event.kind == "limit"]
     if limits and not any(limit == "*" or at < key(order, limit) for limit in limits):
         return False, ""
@@ -91,7 +95,11 @@ def _inside(scheme: str, version: str, each: Range) -> tuple[bool, str]:
 
 
 def _placed(order: str, each: Range) -> list[tuple[Any, EventKind, str]]:
-    return [(None if text == "0" else key(order, text), kind, text) for kind, text in each.events if kind != "limit"]
+    return [
+        (None if event.version == "0" else key(order, event.version), event.kind, event.version)
+        for event in each.events
+        if event.kind != "limit"
+    ]
 
 
 class _by_place:  # noqa: N801  # used as a sort key
@@ -116,13 +124,13 @@ def _next_fixed(scheme: str, version: str, ranges: tuple[Range, ...]) -> tuple[s
     best: tuple[Any, str] | None = None
     for each in ranges:
         order = "semver" if each.type == "SEMVER" else scheme
-        for kind, text in each.events:
-            if kind != "fixed" or each.type == "GIT":
+        for event in each.events:
+            if event.kind != "fixed" or each.type == "GIT":
                 continue
             try:
-                place = key(order, text)
+                place = key(order, event.version)
                 if place > key(order, version) and (best is None or place < best[0]):
-                    best = place, text
+                    best = place, event.version
             except CannotCompareError:
                 continue  # the range's own verdict says so
     return (best[1],) if best else ()

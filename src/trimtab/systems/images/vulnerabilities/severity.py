@@ -18,7 +18,7 @@ LABELS = ("Critical", "High", "Medium", "Low", "Unknown")
 """The worst first."""
 
 
-class Severity(msgspec.Struct, frozen=True, array_like=True):
+class Severity(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`source` names the field that the label comes from; `score` and `vector` are there for CVSS only."""
 
     label: str = "Unknown"

@@ -12,8 +12,9 @@ the highest version counts. Applying is repeatable: what an earlier application 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -24,51 +25,53 @@ from trimtab.systems.images.vulnerabilities.openvex import Product, Statement, V
 from trimtab.systems.images.vulnerabilities.report import Finding, Report, Vex, summarize
 from trimtab.systems.images.vulnerabilities.vex_repository import VexRepository, read_repository
 
-__all__ = ["VexDocument", "VexError", "VexRepository", "apply", "parse", "read_repository"]
+__all__ = ["VexDocument", "VexError", "VexIndex", "VexRepository", "apply", "parse", "read_repository"]
 
 _SUPPRESSING = frozenset(("not_affected", "fixed"))
 
 
 def apply(
-    report: Report, documents: Iterable[VexDocument], *, image: Sequence[str] = (), packages: Iterable[Package] = ()
+    report: Report,
+    documents: Iterable[VexDocument] | VexIndex,
+    *,
+    image: Sequence[str] = (),
+    packages: Iterable[Package] = (),
 ) -> Report:
     """The report with what the documents say. `image` are package URLs of the image (`pkg:oci/…`); `packages` are all of
     its packages, for statements about what is inside of another package."""
-    book = _Book(documents)
-    if not book.said:
-        said_nothing = all(finding.vex is None for result in report.results for finding in result.findings)
-        if said_nothing:
-            return report
+    index = documents if isinstance(documents, VexIndex) else VexIndex(documents)
     place = _Place(image, packages)
     results = tuple(
-        msgspec.structs.replace(result, findings=tuple(_judged(finding, book, place) for finding in result.findings))
+        msgspec.structs.replace(result, findings=tuple(_judged(finding, index, place) for finding in result.findings))
         for result in report.results
     )
     summary = summarize(finding for result in results for finding in result.findings)
     return msgspec.structs.replace(report, results=results, summary=summary)
 
 
-def _judged(finding: Finding, book: _Book, place: _Place) -> Finding:
-    latest: tuple[tuple[str, int, str, int], _Said] | None = None
-    for name in (finding.id, *finding.aliases):
-        for said in book.said.get(name, ()):
-            if (latest is None or said.order > latest[0]) and place.concerns(said.statement, finding):
-                latest = said.order, said
-    if latest is None:
-        return msgspec.structs.replace(finding, suppressed=False, vex=None) if finding.vex else finding
-    statement, document = latest[1].statement, latest[1].document
-    return msgspec.structs.replace(
-        finding,
-        suppressed=statement.status in _SUPPRESSING,
-        vex=Vex(
-            status=statement.status,
-            justification=statement.justification,
-            statement=statement.text,
-            author=document.author,
-            document=document.id,
-            timestamp=statement.timestamp,
-        ),
-    )
+class VexIndex:
+    """Statements by the names of their vulnerability. Make it once for many reports."""
+
+    def __init__(self, documents: Iterable[VexDocument]) -> None:
+        newest: dict[str, VexDocument] = {}
+        for number, document in enumerate(documents):
+            name = document.id or f"#{number}"
+            known = newest.get(name)
+            if known is None or (document.version, document.timestamp) > (known.version, known.timestamp):
+                newest[name] = document
+        self._said: dict[str, list[_Said]] = defaultdict(list)
+        for document in newest.values():
+            for number, statement in enumerate(document.statements):
+                said = _Said((statement.timestamp, document.version, document.id, number), statement, document)
+                for name in statement.vulnerabilities:
+                    self._said[name].append(said)
+        for some in self._said.values():
+            some.sort(key=_order, reverse=True)
+
+    def about(self, finding: Finding) -> list[_Said]:
+        """All that is said of its vulnerability, by whatever name, with the latest first."""
+        found = [some for name in (finding.id, *finding.aliases) if (some := self._said.get(name))]
+        return found[0] if len(found) == 1 else sorted(itertools.chain(*found), key=_order, reverse=True)
 
 
 class _Said(NamedTuple):
@@ -79,30 +82,36 @@ class _Said(NamedTuple):
     document: VexDocument
 
 
-class _Book:
-    """Statements by the names of their vulnerability."""
+def _order(said: _Said) -> tuple[str, int, str, int]:
+    return said.order
 
-    def __init__(self, documents: Iterable[VexDocument]) -> None:
-        newest: dict[str, VexDocument] = {}
-        for number, document in enumerate(documents):
-            name = document.id or f"#{number}"
-            known = newest.get(name)
-            if known is None or (document.version, document.timestamp) > (known.version, known.timestamp):
-                newest[name] = document
-        self.said: Mapping[str, list[_Said]] = defaultdict(list)
-        for document in newest.values():
-            for number, statement in enumerate(document.statements):
-                said = _Said((statement.timestamp, document.version, document.id, number), statement, document)
-                for name in statement.vulnerabilities:
-                    self.said[name].append(said)
+
+def _judged(finding: Finding, index: VexIndex, place: _Place) -> Finding:
+    said = next((said for said in index.about(finding) if place.concerns(said.statement, finding)), None)
+    if said is None:
+        return msgspec.structs.replace(finding, suppressed=False, vex=None) if finding.vex else finding
+    statement = said.statement
+    return msgspec.structs.replace(
+        finding,
+        suppressed=statement.status in _SUPPRESSING,
+        vex=Vex(
+            status=statement.status,
+            justification=statement.justification,
+            statement=statement.text,
+            author=said.document.author,
+            document=said.document.id,
+            timestamp=statement.timestamp,
+        ),
+    )
 
 
 class _Place:
     """Where findings are: the image, and what else was found at each path."""
 
     def __init__(self, image: Sequence[str], packages: Iterable[Package]) -> None:
-        self._image = [purl for text in image if (purl := purl_parts(text))]
+        self._image = _read(image)
         self._beside: dict[str, list[Package]] = defaultdict(list)
+        self._others: dict[str, list[Purl]] = {}
         for package in packages:
             if package.path:
                 self._beside[package.path].append(package)
@@ -112,19 +121,18 @@ class _Place:
         return own is not None and any(self._named(product, own, finding.path) for product in statement.products)
 
     def _named(self, product: Product, own: Purl, path: str) -> bool:
-        products = [purl for text in product.purls if (purl := purl_parts(text))]
-        parts = [purl for text in product.subcomponents if (purl := purl_parts(text))]
-        if product.subcomponents and not any(means(part, own) for part in parts):
+        if product.subcomponents and not any(means(part, own) for part in _read(product.subcomponents)):
             return False
+        products = _read(product.purls)
         if any(means(purl, one) for purl in products for one in self._image):
             return True
-        if not product.subcomponents:
-            return any(means(purl, own) for purl in products)
-        return any(means(purl, other) for other in self._others(path) for purl in products)
+        inside = self._found_at(path) if product.subcomponents else [own]
+        return any(means(purl, one) for purl in products for one in inside)
 
-    def _others(self, path: str) -> list[Purl]:
-        found = (purl_parts(_purl(package)) for package in self._beside.get(path, ()))
-        return [purl for purl in found if purl is not None]
+    def _found_at(self, path: str) -> list[Purl]:
+        if path not in self._others:
+            self._others[path] = _read(purl_of(package, Distro()) for package in self._beside.get(path, ()))
+        return self._others[path]
 
 
 class Purl(NamedTuple):
@@ -144,7 +152,7 @@ def means(stated: Purl, actual: Purl) -> bool:
     return stated.name[0] == "golang" and stated.version.removeprefix("v") == actual.version.removeprefix("v")
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@functools.lru_cache(maxsize=1 << 16)
 def purl_parts(text: str) -> Purl | None:
     """None for what is no package URL."""
     if not text.startswith("pkg:"):
@@ -166,9 +174,8 @@ def purl_parts(text: str) -> Purl | None:
     return Purl(parts, unquote(version), frozenset((key.lower(), unquote(value)) for key, value in pairs if value))
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def _purl(package: Package) -> str:
-    return purl_of(package, Distro())
+def _read(texts: Iterable[str]) -> list[Purl]:
+    return [purl for text in texts if (purl := purl_parts(text))]
 
 
 _LOWER = frozenset(("pypi", "deb", "rpm", "apk", "oci", "github", "bitbucket", "golang"))

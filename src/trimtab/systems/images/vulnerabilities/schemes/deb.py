@@ -6,6 +6,7 @@ before all else. A key lists these characters as numbers, with a zero for each e
 
 from __future__ import annotations
 
+import functools
 import re
 
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -22,11 +23,16 @@ def key(version: str) -> Key:
 def _turns(text: str) -> tuple[int, ...]:
     order: list[int] = []
     for word, number in _TURN.findall(text or "0"):
-        order.extend(map(_ORDER.__getitem__, word))
-        order.append(0)
+        order += _word(word)
         order.append(int(number or 0))
     order.append(0)
     return tuple(order)
+
+
+@functools.lru_cache(maxsize=4096)
+def _word(word: str) -> tuple[int, ...]:
+    """Few different ones are in use."""
+    return (*map(_ORDER.__getitem__, word), 0)
 
 
 # The revision is what follows the last hyphen. A colon is part of the upstream version only after an epoch.
