@@ -51,8 +51,9 @@ def test_a_layer_names_its_packages_and_its_digests():
         gzip.compress(RAW[:700]) + gzip.compress(RAW[700:]),
         zstd.compress(RAW[:700]) + zstd.compress(RAW[700:]),
         gzip.compress(RAW) + bytes(1000),
+        zstd.compress(RAW) + b"\x5e\x2a\x4d\x18\x05\0\0\0notes",
     ],
-    ids=["raw", "gzip", "zstd", "members", "frames", "zeros"],
+    ids=["raw", "gzip", "zstd", "members", "frames", "zeros", "notes"],
 )
 @pytest.mark.parametrize("step", [1, 3, 1000, 1 << 20])
 def test_any_compression_in_any_pieces_gives_the_same(layer, step):
@@ -255,6 +256,12 @@ def test_a_broken_file_is_a_warning_and_the_rest_is_read():
 def test_a_file_over_its_size_is_a_warning():
     found = inventory(tar({"app/node_modules/x/package.json": b" " * (2 << 20)}))
     assert "are read at most" in found.warnings[0]
+
+
+def test_a_name_without_end_is_left_out_with_a_warning():
+    found = inventory(tar({"app/node_modules/x/package.json": b'{"name": "%s", "version": "1"}' % (b"x" * 5000)}))
+    assert found.packages == ()
+    assert "left out" in found.warnings[0]
 
 
 def test_warnings_are_bounded():

@@ -242,8 +242,33 @@ def test_a_member_that_lies_about_its_size_is_unreadable():
     body = bytearray(jar({"META-INF/MANIFEST.MF": bytes(5 << 20)}))
     at = body.rfind(b"PK\x01\x02")
     body[at + 24 : at + 28] = (10).to_bytes(4, "little")
-    with pytest.raises(Unreadable, match="more than"):
+    with pytest.raises(Unreadable, match="claims"):
         java.read("a.jar", bytes(body))
+
+
+def test_a_damaged_archive_inside_does_not_lose_the_others():
+    good = jar({"META-INF/maven/com.acme/good/pom.properties": POM % (b"good", b"1")})
+    with pytest.raises(Unreadable, match=r"a\.jar: it is no zip") as caught:
+        java.read("outer.war", jar({"a.jar": b"nothing", "z.jar": good}))
+    assert pairs(caught.value.packages) == {("good", "1")}
+
+
+def test_an_archive_of_more_members_than_a_short_number_counts_is_read():
+    members = {f"{number}.class": b"" for number in range(66_000)}
+    body = jar({**members, "META-INF/maven/com.acme/a/pom.properties": POM % (b"a", b"1")}, zipfile.ZIP_STORED)
+    assert pairs(java.read("a.jar", body)) == {("a", "1")}
+
+
+def test_members_that_share_their_bytes_end_at_a_total():
+    large = jar({"x": bytes(20 << 20)}, zipfile.ZIP_STORED)
+    whole = bytearray(jar({"000.jar": large}, zipfile.ZIP_STORED))
+    at = whole.rfind(b"PK\x01\x02")
+    entry = bytes(whole[at : whole.rfind(b"PK\x05\x06")])
+    end = bytearray(whole[whole.rfind(b"PK\x05\x06") :])
+    end[8:12] = (40).to_bytes(2, "little") * 2
+    end[12:16] = (len(entry) * 40).to_bytes(4, "little")
+    with pytest.raises(Unreadable, match="more than"):
+        java.read("a.jar", bytes(whole[:at]) + entry * 40 + bytes(end))
 
 
 def test_a_script_before_the_archive_does_not_matter():

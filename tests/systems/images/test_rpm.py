@@ -91,6 +91,20 @@ def test_a_key_that_signs_packages_is_no_package():
     assert named(rpm.read("p", rpm_kit.ndb([key, other]))) == {("bash", "5.2-1")}
 
 
+def test_what_was_read_before_the_damage_is_kept():
+    good, bad = rpm_kit.header({1000: "bash", 1001: "5.2", 1002: "1"}), b"\xff" * 40
+    with pytest.raises(Unreadable) as caught:
+        rpm.read("p", rpm_kit.ndb([good, bad]))
+    assert named(caught.value.packages) == {("bash", "5.2-1")}
+
+
+def test_a_header_that_is_named_again_and_again_is_damage():
+    body = bytearray(rpm_kit.ndb([rpm_kit.header({1000: "a" * 30_000, 1001: "1"})]))
+    body[48 : 48 + 16 * 200] = body[32:48] * 200
+    with pytest.raises(Unreadable, match="more bytes"):
+        rpm.read("p", bytes(body))
+
+
 @pytest.mark.parametrize(
     "body", [b"x", b"nothing of rpm" * 100, rpm_sqlite.MAGIC, rpm_sqlite.MAGIC + bytes(4096), b"RpmP"]
 )

@@ -47,6 +47,7 @@ MEDIA_TYPES = (
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
 )
 
+_MAX_NAME, _MAX_LICENSES = 1000, 20_000  # characters
 _BATCH = 1 << 20  # bytes for one trip to a thread
 
 
@@ -201,7 +202,7 @@ class LayerReader:
         if entry.sparse:
             self.warn(path, "it is stored as a sparse file, which is not read")
             return None
-        cap = min(form.max_bytes, self._limits.held_bytes)
+        cap = min(form.max_bytes, self._limits.held_bytes - sum(map(len, self._held.values())))
         if entry.size > cap:
             self.warn(path, f"it has {entry.size} bytes; {cap} are read at most")
             return None
@@ -214,7 +215,10 @@ class LayerReader:
             packages = read(path, body)
         except Unreadable as error:
             self.warn(path, str(error))
-            return
+            packages = error.packages
+        if any(_is_oversize(package) for package in packages):
+            self.warn(path, f"it names packages with more than {_MAX_NAME} characters, which are left out")
+            packages = tuple(package for package in packages if not _is_oversize(package))
         self._packages += len(packages)
         if self._packages > self._limits.packages:
             raise LayerTooLarge(f"the layer names more than {self._limits.packages} packages")
@@ -249,6 +253,11 @@ class LayerReader:
     def warn(self, path: str, why: str) -> None:
         if len(self._warnings) < self._limits.warnings:
             self._warnings.append(f"{path[:400]}: {why}")
+
+
+def _is_oversize(package: Package) -> bool:
+    texts = (package.name, package.version, package.namespace, package.source, package.source_version, package.arch)
+    return max(map(len, texts)) > _MAX_NAME or sum(map(len, package.licenses)) > _MAX_LICENSES
 
 
 def path_key(path: str) -> int:

@@ -7,7 +7,7 @@ import re
 from trimtab.systems.images.packages.package import Body, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
-_FIELD = re.compile(r"^([PVALo]):(.*?)\r?$", re.MULTILINE)
+_FIELD = re.compile(r"^([PVALo]):(.*)$", re.MULTILINE)
 
 
 def read(path: str, body: Body) -> tuple[Package, ...]:

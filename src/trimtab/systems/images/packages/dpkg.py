@@ -9,7 +9,7 @@ from trimtab.systems.images.packages.problems import Unreadable
 
 STATUS_FOLDER = "var/lib/dpkg/status.d/"
 
-_FIELD = re.compile(r"^(Package|Status|Version|Architecture|Source):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_FIELD = re.compile(r"^(Package|Status|Version|Architecture|Source):(.*)$", re.MULTILINE)
 _SOURCE = re.compile(r"(\S+)(?:\s+\(([^)]+)\))?")
 
 
@@ -21,7 +21,7 @@ def read(path: str, body: Body) -> tuple[Package, ...]:
     packages = []
     stanzas = 0
     for stanza in text.split("\n\n"):
-        fields = dict(_FIELD.findall(stanza))
+        fields = {key: value.strip() for key, value in _FIELD.findall(stanza)}
         if not fields:
             continue
         stanzas += 1

@@ -74,8 +74,9 @@ def _aligned_mark(body: Body, base: int) -> int:
     """A program that reads build information has the mark among its strings; the real one is aligned."""
     start = body.find(_MARK)
     while start >= 0:
-        if (base + start) % _ALIGN == 0:
-            return start if len(body) >= start + _ALIGN and body[start + 14] in (4, 8) and body[start + 15] < 4 else -1
+        whole = len(body) >= start + _ALIGN
+        if whole and (base + start) % _ALIGN == 0 and body[start + 14] in (4, 8) and body[start + 15] < 4:
+            return start
         start = body.find(_MARK, start + 1)
     return -1
 

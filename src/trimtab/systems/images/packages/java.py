@@ -14,9 +14,10 @@ from trimtab.systems.images.packages.problems import Unreadable
 SUFFIXES = (".jar", ".war", ".ear", ".par", ".sar", ".nar", ".jpi", ".hpi")
 
 _MAX_TEXT = 1 << 20
-_MAX_NESTED = 32 << 20
-_MAX_NESTED_TOTAL = 256 << 20
+_MAX_NESTED = 24 << 20
+_MAX_TOTAL = 256 << 20
 _MAX_DEPTH = 4
+_MAX_NAME = 200
 _GROUP_WORDS = (
     "Implementation-Vendor-Id",
     "Bundle-SymbolicName",
@@ -31,45 +32,67 @@ _NAME = re.compile(r"^(.+?)[-_.]v?(\d[\w.+-]*)$")
 
 def read(path: str, body: Body) -> tuple[Package, ...]:
     """The packages of an archive and of those inside it. Unreadable."""
-    found: dict[tuple[str, str, str], Package] = {}
-    _archive(path, path.rpartition("/")[2], body, _Budget(), 0, found)
-    return tuple(found.values())
+    reading = _Reading(path)
+    reading.archive(path.rpartition("/")[2], body, 0)
+    packages = tuple(reading.found.values())
+    if reading.problems:
+        raise Unreadable("; ".join(reading.problems[:3]), packages)
+    return packages
 
 
-class _Budget:
-    """Bytes that all nested archives together may have."""
+class _Reading:
+    """One archive with all that are inside it. What is wrong with an inner one does not lose the others."""
 
-    left = _MAX_NESTED_TOTAL
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._bytes = _MAX_TOTAL  # that may still be read
+        self._members = zipped.MAX_MEMBERS
+        self.found: dict[tuple[str, str, str], Package] = {}
+        self.problems: list[str] = []
 
+    def archive(self, name: str, body: Body, depth: int) -> None:
+        try:
+            nested = self._packages(name, body)
+        except Unreadable as error:
+            self.problems.append(f"{name[:100]}: {error}" if depth else str(error))
+            return
+        for member in nested if depth < _MAX_DEPTH else ():
+            try:
+                inside = self._content(body, member, _MAX_NESTED)
+            except Unreadable as error:
+                self.problems.append(str(error))
+            else:
+                self.archive(member.name.rpartition("/")[2], inside, depth + 1)
 
-def _archive(
-    path: str, name: str, body: Body, budget: _Budget, depth: int, found: dict[tuple[str, str, str], Package]
-) -> None:
-    manifest: dict[str, str] = {}
-    coordinates = []
-    nested = []
-    for member in zipped.members(body):
-        if member.name.endswith("/pom.properties") and member.name.startswith("META-INF/maven/"):
-            coordinates.append(_properties(zipped.read(body, member, _MAX_TEXT)))
-        elif member.name == "META-INF/MANIFEST.MF":
-            manifest = _manifest(zipped.read(body, member, _MAX_TEXT))
-        elif member.name.endswith(SUFFIXES) and depth < _MAX_DEPTH and member.size:
-            nested.append(member)
-    packages = [
-        _package(path, each["groupId"], each["artifactId"], each.get("version") or manifest_version(manifest))
-        for each in coordinates
-        if each.get("artifactId") and each.get("groupId")
-    ]
-    if not packages:
-        packages = _by_manifest(path, name, manifest)
-    for package in packages:
-        found.setdefault((package.namespace, package.name, package.version), package)
-    for member in nested:
-        budget.left -= member.size
-        if budget.left < 0:
-            raise Unreadable(f"the archives inside it have more than {_MAX_NESTED_TOTAL} bytes")
-        inside = zipped.read(body, member, _MAX_NESTED)
-        _archive(path, member.name.rpartition("/")[2], inside, budget, depth + 1, found)
+    def _content(self, body: Body, member: zipped.Member, most: int) -> bytes:
+        self._bytes -= member.size
+        if self._bytes < 0:
+            raise Unreadable(f"what is inside it has more than {_MAX_TOTAL} bytes")
+        return zipped.read(body, member, most)
+
+    def _packages(self, name: str, body: Body) -> list[zipped.Member]:
+        """Finds the archive's own packages; returns the archives inside it."""
+        manifest: dict[str, str] = {}
+        coordinates = []
+        nested = []
+        for member in zipped.members(body):
+            self._members -= 1
+            if self._members < 0:
+                raise Unreadable(f"it has more than {zipped.MAX_MEMBERS} members")
+            if member.name.endswith("/pom.properties") and member.name.startswith("META-INF/maven/"):
+                coordinates.append(_properties(self._content(body, member, _MAX_TEXT)))
+            elif member.name == "META-INF/MANIFEST.MF":
+                manifest = _manifest(self._content(body, member, _MAX_TEXT))
+            elif member.name.endswith(SUFFIXES) and member.size:
+                nested.append(member)
+        packages = [
+            _package(self._path, each["groupId"], each["artifactId"], each.get("version") or manifest_version(manifest))
+            for each in coordinates
+            if each.get("artifactId") and each.get("groupId")
+        ]
+        for package in packages or _by_manifest(self._path, name, manifest):
+            self.found.setdefault((package.namespace, package.name, package.version), package)
+        return nested
 
 
 def _package(path: str, group: str, name: str, version: str) -> Package:
@@ -79,7 +102,7 @@ def _package(path: str, group: str, name: str, version: str) -> Package:
 def _by_manifest(path: str, file: str, manifest: dict[str, str]) -> list[Package]:
     """The file's name is the name, and mostly tells the version; any word of the manifest with dots tells the group."""
     stem = file.rpartition(".")[0]
-    match = _NAME.match(stem)
+    match = _NAME.match(stem) if len(stem) <= _MAX_NAME else None
     name, version = (match[1], match[2]) if match else (stem, "")
     words = (manifest.get(key, "").partition(";")[0].strip() for key in _GROUP_WORDS)
     group = next((word for word in words if "." in word and " " not in word), "")

@@ -17,8 +17,8 @@ FOLDERS = ("var/lib/rpm", "usr/lib/sysimage/rpm", "usr/share/rpm")
 NAMES = ("rpmdb.sqlite", "rpmdb.sqlite-wal", "Packages.db", "Packages")
 PATHS = tuple(f"{folder}/{name}" for folder in FOLDERS for name in NAMES)
 
-_MAX_PACKAGES = 100_000
 _MAX_TAGS = 1 << 16
+_MAX_TEXT = 64 << 10
 
 _NAME, _VERSION, _RELEASE, _EPOCH, _LICENSE, _ARCH, _SOURCE = 1000, 1001, 1002, 1003, 1014, 1022, 1044
 _TAGS = {_NAME, _VERSION, _RELEASE, _EPOCH, _LICENSE, _ARCH, _SOURCE}
@@ -36,26 +36,34 @@ def read(path: str, body: Body) -> tuple[Package, ...]:
     if not body:
         return ()
     if body[:16] == rpm_sqlite.MAGIC:
-        return _packages(path, rpm_sqlite.blobs(body))
+        return _packages(path, rpm_sqlite.blobs(body), len(body))
     if body[:4] == rpm_ndb.MAGIC:
-        return _packages(path, rpm_ndb.blobs(body))
-    return _packages(path, rpm_bdb.blobs(body))
+        return _packages(path, rpm_ndb.blobs(body), len(body))
+    return _packages(path, rpm_bdb.blobs(body), len(body))
 
 
 def read_sqlite(path: str, body: Body, log: Body) -> tuple[Package, ...]:
     """The same of a database in SQLite with its write-ahead log. Unreadable."""
-    return _packages(path, rpm_sqlite.blobs(body, log)) if body else ()
+    return _packages(path, rpm_sqlite.blobs(body, log), len(body) + len(log)) if body else ()
 
 
-def _packages(path: str, blobs: Iterable[Body]) -> tuple[Package, ...]:
-    packages = []
-    for blob in blobs:
-        tags = _header(blob)
-        package = _package(tags, path)
-        if package is not None:
-            packages.append(package)
-        if len(packages) > _MAX_PACKAGES:
-            raise Unreadable(f"it names more than {_MAX_PACKAGES} packages")
+def _packages(path: str, blobs: Iterable[Body], most: int) -> tuple[Package, ...]:
+    packages: list[Package] = []
+    read = 0
+    try:
+        for blob in blobs:
+            read += len(blob)
+            if read > most:  # places in the file that are named again and again
+                raise Unreadable("the headers in it have more bytes than the database")
+            package = _package(_header(blob), path)
+            if package is not None:
+                packages.append(package)
+    except Unreadable as error:
+        raise Unreadable(str(error), _sorted(packages)) from error
+    return _sorted(packages)
+
+
+def _sorted(packages: list[Package]) -> tuple[Package, ...]:
     return tuple(sorted(packages, key=lambda each: (each.name, each.version, each.arch)))
 
 
@@ -94,13 +102,13 @@ def _header(blob: Body) -> dict[int, str | int]:
         raise Unreadable("a header in it is longer than its place")
     tags: dict[int, str | int] = {}
     for tag, kind, offset, _ in struct.iter_unpack(">IIII", blob[8:store]):
-        if tag not in _TAGS or offset >= length:
+        if tag not in _TAGS or tag in tags or offset >= length:
             continue
         at = store + offset
         if kind == _INT32 and offset + 4 <= length:
             tags[tag] = int.from_bytes(blob[at : at + 4], "big")
         elif kind in _STRINGS:
-            end = blob.find(b"\0", at, store + length)
+            end = blob.find(b"\0", at, min(at + _MAX_TEXT, store + length))
             if end < 0:
                 raise Unreadable("a text of a header in it has no end")
             tags[tag] = blob[at:end].decode("utf-8", "replace")

@@ -7,11 +7,11 @@ import re
 from trimtab.systems.images.packages.package import Body, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
-_STRING = r"\s*=\s*(?:Gem::Version\.new\s*\(?\s*)?['\"]([^'\"\n]+)['\"]"
-_NAME = re.compile(r"^\s*\w+\.name" + _STRING, re.MULTILINE)
-_VERSION = re.compile(r"^\s*\w+\.version" + _STRING, re.MULTILINE)
-_PLATFORM = re.compile(r"^\s*\w+\.platform" + _STRING, re.MULTILINE)
-_LICENSES = re.compile(r"^\s*\w+\.licenses?\s*=\s*(.*)$", re.MULTILINE)
+_STRING = r"[ \t]*=[ \t]*(?:Gem::Version\.new[ \t]*\(?[ \t]*)?['\"]([^'\"\n]+)['\"]"
+_NAME = re.compile(r"^[ \t]*\w+\.name" + _STRING, re.MULTILINE)
+_VERSION = re.compile(r"^[ \t]*\w+\.version" + _STRING, re.MULTILINE)
+_PLATFORM = re.compile(r"^[ \t]*\w+\.platform" + _STRING, re.MULTILINE)
+_LICENSES = re.compile(r"^[ \t]*\w+\.licenses?[ \t]*=(.*)$", re.MULTILINE)
 _QUOTED = re.compile(r"['\"]([^'\"\n]+)['\"]")
 
 

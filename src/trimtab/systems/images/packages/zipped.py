@@ -15,6 +15,8 @@ MAX_MEMBERS = 200_000
 
 _END, _CENTRAL, _LOCAL = b"PK\x05\x06", b"PK\x01\x02", b"PK\x03\x04"
 _END_SIZE, _CENTRAL_SIZE, _LOCAL_SIZE = 22, 46, 30
+_WIDE, _LOCATOR = b"PK\x06\x06", b"PK\x06\x07"  # zip64
+_WIDE_SIZE, _LOCATOR_SIZE = 56, 20
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED = 1
 
@@ -35,7 +37,7 @@ def members(body: Body) -> Iterator[Member]:
     end = body.rfind(_END, max(0, len(body) - 65535 - _END_SIZE))
     if end < 0 or end + _END_SIZE > len(body):
         raise Unreadable("it is no zip archive: it has no central directory")
-    count, size, start = struct.unpack_from("<HII", body, end + 10)
+    size, start, count = _directory(body, end)
     # Bytes may stand before the archive (a script that starts it); then all offsets are off by their number.
     before = end - size - start if end >= size + start else 0
     at = before + start
@@ -48,6 +50,19 @@ def members(body: Body) -> Iterator[Member]:
         text = bytes(body[at + _CENTRAL_SIZE : at + _CENTRAL_SIZE + name]).decode("utf-8", "replace")
         yield Member(text, flags, method, packed, unpacked, before + local)
         at += _CENTRAL_SIZE + name + extra + comment
+
+
+def _directory(body: Body, end: int) -> tuple[int, int, int]:
+    """Size and offset of the central directory, and how many it lists: in the wide form when they do not fit the narrow."""
+    count, size, start = struct.unpack_from("<HII", body, end + 10)
+    locator = end - _LOCATOR_SIZE
+    if (start != 0xFFFFFFFF and count != 0xFFFF) or locator < 0 or body[locator : locator + 4] != _LOCATOR:
+        return size, start, count
+    (wide,) = struct.unpack_from("<Q", body, locator + 8)
+    if wide + _WIDE_SIZE > len(body) or body[wide : wide + 4] != _WIDE:
+        raise Unreadable("the central directory of the zip archive is damaged")
+    count, size, start = struct.unpack_from("<QQQ", body, wide + 32)
+    return size + _WIDE_SIZE + _LOCATOR_SIZE, start, count
 
 
 def read(body: Body, member: Member, max_bytes: int) -> bytes:
@@ -63,12 +78,12 @@ def read(body: Body, member: Member, max_bytes: int) -> bytes:
     if member.flags & _ENCRYPTED or member.method not in (_STORED, _DEFLATED):
         raise Unreadable(f"{member.name[:200]} in it is encrypted, or compressed in a way that is not known")
     if member.method == _STORED:
-        return bytes(packed)
-    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-    try:
-        content = inflate.decompress(packed, max_bytes + 1)
-    except zlib.error as error:
-        raise Unreadable(f"{member.name[:200]} in it is damaged: {error}") from error
-    if len(content) > max_bytes or not inflate.eof:
-        raise Unreadable(f"{member.name[:200]} in it is cut off, or has more than {max_bytes} bytes")
+        content = bytes(packed[: member.size + 1])
+    else:
+        try:
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, member.size + 1)
+        except zlib.error as error:
+            raise Unreadable(f"{member.name[:200]} in it is damaged: {error}") from error
+    if len(content) != member.size:
+        raise Unreadable(f"{member.name[:200]} in it has not the {member.size} bytes that it claims")
     return content
