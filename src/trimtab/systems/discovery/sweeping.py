@@ -2,7 +2,8 @@
 
 Flow: the thread probes in permuted order; whatever is open is asked by a few workers; every few seconds what was found
 becomes Targets (`settled`), and then the ledger is committed with the position that was reached. So whatever the ledger
-calls identified is a Target already, and a sweep that was killed goes on from its last position.
+calls identified is a Target already, and a sweep that was killed goes on from its last position. One that is stopped in
+order goes on from where it was.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ class Sweeping:
         keeper = asyncio.create_task(self._keep())
         try:
             quality = await _with_all(self._probed(ledger.position, ledger.seed, resumed=resumed), keeper, *workers)
+        except asyncio.CancelledError:
+            self._keep_place()
+            raise
         finally:
             await ended(keeper, *workers)
         outcomes = bytes(self._outcomes).translate(_SILENT)
@@ -164,6 +168,15 @@ class Sweeping:
             self._settled = until
         self._book.ledger = msgspec.structs.replace(self._book.ledger, position=done, outcomes=outcomes)
         await self._book.commit()
+
+    def _keep_place(self) -> None:
+        """Where to go on, for whoever commits the ledger next. What is not a Target yet is to be asked again."""
+        outcomes = bytearray(self._outcomes)
+        for finding in self._found[self._settled :]:
+            position = self._addresses.position(finding.address)
+            if position is not None:
+                outcomes[position] = Outcome.OPEN
+        self._book.ledger = msgspec.structs.replace(self._book.ledger, position=self._done, outcomes=bytes(outcomes))
 
     def _tell(self, done: int, total: int) -> None:
         found = len(self._found)
