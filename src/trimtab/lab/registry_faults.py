@@ -57,7 +57,13 @@ class Dropped(msgspec.Struct, frozen=True):
     """The connection is closed without an answer."""
 
 
-Fault = Answered | Truncated | Corrupted | Stalled | Dropped
+class Crowded(msgspec.Struct, frozen=True):
+    """429 while there are more than `most` requests at once."""
+
+    most: int
+
+
+Fault = Crowded | Answered | Truncated | Corrupted | Stalled | Dropped
 
 
 class FaultProxy:
@@ -69,6 +75,7 @@ class FaultProxy:
         self.requests: list[Asked] = []
         self._address, self._port, self._upstream = address, port, upstream
         self._faults: list[_Rule] = []
+        self._inside = 0
         self._over = asyncio.Event()
 
     def fault(self, method: str, path: str, fault: Fault, *, times: int = 1_000_000) -> None:
@@ -102,7 +109,13 @@ class FaultProxy:
             return web.Response(status=fault.status, headers=fault.headers, body=fault.body)
         if not self._upstream:
             return web.Response(status=404)
-        status, answered, body = await self._forwarded(request, asked)
+        if isinstance(fault, Crowded) and self._inside >= fault.most:
+            return web.Response(status=429, headers={"Retry-After": "0"})
+        self._inside += 1
+        try:
+            status, answered, body = await self._forwarded(request, asked)
+        finally:
+            self._inside -= 1
         if isinstance(fault, Corrupted):
             body = fault.content if fault.content is not None else bytes([body[0] ^ 1]) + body[1:]
         if isinstance(fault, Truncated | Stalled):

@@ -136,6 +136,17 @@ def test_artifacts_are_no_images(thing: made.Made) -> None:
     assert [each.why for each in unfolded(made.index([thing])).left] == [Why.NOT_AN_IMAGE]
 
 
+def test_a_signature_that_is_kept_like_an_image_is_none() -> None:
+    signature = made.MadeLayer(
+        made.Blob("application/vnd.dev.cosign.simplesigning.v1+json", b"{}"), "sha256:" + "0" * 64
+    )
+    assert isinstance(parse(made.image([signature]).manifest.content), NoImage)
+
+
+def test_an_image_without_layers_is_one() -> None:
+    assert isinstance(parse(made.image([]).manifest.content), ImageManifest)
+
+
 def test_a_manifest_of_schema_1_is_no_image() -> None:
     assert isinstance(parse(b'{"schemaVersion": 1, "fsLayers": []}'), NoImage)
 

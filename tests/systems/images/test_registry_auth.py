@@ -30,7 +30,7 @@ from trimtab.systems.images.registry.errors import (
     Unauthorized,
     Untrusted,
 )
-from trimtab.systems.images.registry.references import endpoint
+from trimtab.systems.images.registry.references import Endpoint, endpoint
 from trimtab.testing.clock import FakeClock
 from trimtab.testing.pki import Authority
 from trimtab.testing.ports import free_ports
@@ -97,16 +97,34 @@ async def test_without_a_login_it_says_where_one_is_given(
         await basic_client(connections, basic_registry, None).ping()
 
 
-async def test_a_wrong_password_is_refused_and_not_tried_again(
-    connections: Connections, basic_registry: WithPasswords
-) -> None:
-    client = basic_client(connections, basic_registry, MALLORY)
+async def test_a_wrong_password_is_refused(connections: Connections, basic_registry: WithPasswords) -> None:
     with pytest.raises(Unauthorized, match="refuses the login") as refused:
-        await client.ping()
+        await basic_client(connections, basic_registry, MALLORY).ping()
     assert "not-the-password" not in str(refused.value)
-    basic_registry_is_not_asked = asyncio.create_task(client.head("team/app", "1.0"))
-    with pytest.raises(Unauthorized):
-        await basic_registry_is_not_asked
+
+
+async def test_a_login_that_never_worked_is_sent_once_only(connections: Connections) -> None:
+    (port,) = free_ports(1)
+    async with FaultProxy(port) as registry:
+        registry.fault("GET", "", Answered(401, {"WWW-Authenticate": "Basic realm=x"}))
+        client = connections.client(endpoint(registry.host, plain_http=True), login=MALLORY)
+        for _ in range(3):
+            with pytest.raises(Unauthorized, match="refuses the login"):
+                await client.ping()
+        assert [("authorization" in each.headers) for each in registry.requests] == [False, True]
+
+
+async def test_a_login_that_worked_is_not_given_up_for_one_refusal(connections: Connections) -> None:
+    (port,) = free_ports(1)
+    async with FaultProxy(port) as registry:
+        registry.fault("GET", "", Answered(401, {"WWW-Authenticate": "Basic realm=x"}), times=1)
+        registry.fault("GET", "^/v2/$", Answered(200))
+        registry.fault("GET", "", Answered(401, {"WWW-Authenticate": "Basic realm=x"}))
+        client = connections.client(endpoint(registry.host, plain_http=True), login=ALICE)
+        await client.ping()
+        with pytest.raises(Unauthorized):
+            await client.manifest("team/app", "1")
+        await client.ping()
 
 
 async def test_an_authority_that_is_not_known_is_not_trusted(
@@ -272,7 +290,6 @@ async def test_a_redirect_to_another_host_takes_no_credentials_there(
     async with FaultProxy(port, address="127.0.0.2") as store:
         store.fault("GET", "", Answered(200, {}, layer.content))
         where = {"Location": f"{store.url}/bucket/object?signature=x"}
-        bearer_registry.proxy.fault("GET", "blobs", Answered(401), times=0)
         client = bearer_registry.client(connections, ALICE)
         await client.head("team/app", "1.0")
         bearer_registry.proxy.fault("GET", "blobs", Answered(307, where))
@@ -361,9 +378,9 @@ def test_any_header_is_read_to_something(headers: list[str]) -> None:
         ("http://127.0.0.1/token", endpoint("registry.example"), False),
     ],
 )
-def test_a_realm_is_https_or_as_near_as_the_registry(realm: str, registry: object, good: bool) -> None:
+def test_a_realm_is_https_or_as_near_as_the_registry(realm: str, registry: Endpoint, good: bool) -> None:
     if good:
-        assert checked_realm(realm, registry) == realm  # type: ignore[arg-type]
+        assert checked_realm(realm, registry) == realm
     else:
         with pytest.raises(RealmRefused):
-            checked_realm(realm, registry)  # type: ignore[arg-type]
+            checked_realm(realm, registry)

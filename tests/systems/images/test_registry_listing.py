@@ -12,7 +12,7 @@ import pytest
 
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry
-from trimtab.lab.registry_faults import Answered, Corrupted, FaultProxy
+from trimtab.lab.registry_faults import Answered, Corrupted, Crowded, FaultProxy
 from trimtab.runtime.outbound import Budget
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.connections import Connections
@@ -29,7 +29,9 @@ from trimtab.systems.images.registry.outcomes import (
     Skipped,
     SkipReason,
 )
+from trimtab.systems.images.registry.references import endpoint
 from trimtab.systems.images.registry.turns import Turns
+from trimtab.systems.images.registry.width import Width
 from trimtab.testing.ports import free_ports
 
 BASE = made.layer({"etc/os-release": b"ID=debian\n"})
@@ -67,8 +69,6 @@ async def peer(tmp_path: Path) -> AsyncIterator[Peer]:
             FaultProxy(proxy_port, registry.url) as proxy,
             Connections(QUICK) as connections,
         ):
-            from trimtab.systems.images.registry.references import endpoint
-
             yield Peer(pusher, proxy, connections.client(endpoint(proxy.host, plain_http=True)))
 
 
@@ -101,7 +101,7 @@ async def test_every_kind_of_tag_has_its_outcome(peer: Peer) -> None:
     assert (chart.reason, chart.digest) == (SkipReason.NOT_AN_IMAGE, everything["chart"].digest)
     assert "helm" in chart.detail
     assert coverage == Coverage(
-        catalogue=True, ended=True, whole={"team/app"}, repositories=1, tags=8, found=7, skipped=1
+        catalogue=True, named=True, ended=True, whole={"team/app"}, repositories=1, tags=8, found=7, skipped=1
     )
     assert coverage.complete
 
@@ -277,7 +277,7 @@ async def test_a_catalogue_that_breaks_off_is_told_and_what_it_named_is_read(pee
     outcomes, coverage = await peer.listed()
     assert isinstance(outcomes["team/app:1"], Found)
     assert isinstance(outcomes[":"], Failed)
-    assert (coverage.whole, coverage.catalogue) == ({"team/app"}, False)
+    assert (coverage.whole, coverage.catalogue, coverage.complete) == ({"team/app"}, False, False)
 
 
 async def test_a_catalogue_that_there_is_not_is_raised(peer: Peer) -> None:
@@ -333,6 +333,44 @@ async def test_a_registry_that_fails_at_every_turn_is_given_up(peer: Peer) -> No
     assert isinstance(rest.error, Unavailable)
     assert len(outcomes) < 20
     assert (coverage.whole, coverage.partly, coverage.ended) == (set(), {"team/app"}, False)
+
+
+async def test_a_registry_that_bears_few_requests_at_once_is_listed_whole(peer: Peer) -> None:
+    for number in range(60):
+        await peer.pusher.push("team/app", f"t{number}", AMD)
+    peer.proxy.fault("HEAD", "", Crowded(most=3))
+    outcomes, coverage = await peer.listed()
+    assert Counter(type(each) for each in outcomes.values()) == {Found: 60}
+    assert coverage.complete
+
+
+async def test_a_registry_that_wants_to_be_left_alone_for_an_hour_is(peer: Peer) -> None:
+    for number in range(20):
+        await peer.pusher.push("team/app", f"t{number}", AMD)
+    peer.proxy.fault("HEAD", "", Answered(429, {"Retry-After": "3600"}))
+    outcomes, coverage = await peer.listed(concurrency=1)
+    assert set(outcomes) == {next(iter(outcomes)), ":"}
+    assert all(isinstance(each, Failed) for each in outcomes.values())
+    assert peer.proxy.count("HEAD") == 1
+    assert coverage.partly == {"team/app"}
+
+
+async def test_width_halves_when_refused_and_grows_with_good_answers() -> None:
+    width = Width(32)
+    for _ in range(3):
+        width.narrow()
+    assert width.allowed == 4
+    for _ in range(5):
+        width.widen()
+    assert width.allowed == 5
+    for _ in range(10):
+        width.narrow()
+    assert width.allowed == 1
+    async with width:
+        waiting = asyncio.create_task(width.__aenter__())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
 
 
 async def test_a_listing_that_is_left_early_ends_its_requests_and_is_not_whole(peer: Peer) -> None:

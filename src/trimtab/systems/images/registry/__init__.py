@@ -6,5 +6,6 @@ challenges   how a registry asks for a login; auth, how it gets one; paging, how
 client       one registry: ping, repositories, tags, manifests, blobs; connections, what all clients share
 manifests    what a manifest says, and what is in an index; configs, what an image says of itself
 resolving    from a digest to the images behind it
-listing      from a registry to all its images; outcomes, what comes of each tag; turns, whose it is next
+listing      from a registry to all its images; outcomes, what comes of each tag
+turns        whose tag is next; width, how many at once
 """

@@ -173,7 +173,7 @@ class Authorizer:
         if login is not None and response.status in ((400, 401) if exchanged else (401,)):  # RFC 6749 §5.2
             raise self._refuse(login, asked)
         if not response.ok:
-            raise refusal(asked, response, body)
+            raise refusal(asked, response, body, "the token server")
         return _read(body, asked, began)
 
     async def _exchange(self, way: Bearer, scopes: tuple[str, ...], identity: Redacted) -> Response:

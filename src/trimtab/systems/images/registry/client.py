@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import msgspec
 from multidict import CIMultiDictProxy
@@ -21,6 +21,7 @@ from multidict import CIMultiDictProxy
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.redacted import Redacted
 from trimtab.runtime.outbound import Outbound, Response
+from trimtab.runtime.outbound import errors as outbound
 from trimtab.systems.images.registry import paging
 from trimtab.systems.images.registry.auth import CATALOG, PING, Access, Authorizer, Logins, pull
 from trimtab.systems.images.registry.errors import (
@@ -158,15 +159,16 @@ class RegistryClient:
         while True:
             broken: Unavailable | None = None
             try:
-                async for piece in self._pieces(repository, digest, size, taken, what):
-                    hashed.update(piece)
-                    taken += len(piece)
-                    yield piece
-            except Unavailable as error:
+                async with aclosing(self._pieces(repository, digest, size, taken, what)) as pieces:
+                    async for piece in pieces:
+                        hashed.update(piece)
+                        taken += len(piece)
+                        yield piece
+            except _BrokenOff as error:
                 broken = error
             if taken == size and broken is None:
                 break
-            if resumes == MOST_RESUMES or not taken:  # what never began was retried already
+            if resumes == MOST_RESUMES:
                 raise broken or Unavailable(what, f"it broke off after {taken} of {size} bytes")
             resumes += 1
         if f"{digest.partition(':')[0]}:{hashed.hexdigest()}" != digest:
@@ -182,11 +184,18 @@ class RegistryClient:
                 skip, left = _expected(response, start, size, what)
                 if skip is None:
                     raise refusal(what, response, await response.read(LARGEST_PAGE))
-                async for piece in response.stream(max_bytes=left + skip):
-                    kept = piece[skip:] if skip else piece
-                    skip = max(0, skip - len(piece))
-                    if kept:
-                        yield kept
+                try:
+                    async for piece in response.stream(max_bytes=left + skip):
+                        kept = piece[skip:] if skip else piece
+                        skip = max(0, skip - len(piece))
+                        if kept:
+                            yield kept
+                except (outbound.Unreachable, outbound.TimedOut) as error:
+                    if isinstance(error, outbound.TimedOut) and error.final:
+                        raise
+                    raise _BrokenOff(
+                        what, f"it broke off, and again when asked for the rest of its {size} bytes"
+                    ) from None
 
     async def _pages(self, path: str, member: str, access: Access, what: str) -> AsyncGenerator[str, None]:
         """The items of all pages."""
@@ -265,7 +274,7 @@ class RegistryClient:
             authorization = await self._auth.authorization(access, what)
             response = await send(authorization)
             if response.status != 401:
-                if authorization is not None:
+                if authorization is not None and response.status < 500 and response.status != 429:
                     self._auth.accepted(access, authorization)
                 return response
             await self._auth.challenged(_all(response, "WWW-Authenticate"), access, what, authorization)
@@ -287,6 +296,10 @@ class RegistryClient:
 
 
 _Send = Callable[[Redacted | None], Awaitable[Response]]
+
+
+class _BrokenOff(Unavailable):
+    """The answer was good and did not come to its end."""
 
 
 class _Unsupported(BadAnswer):

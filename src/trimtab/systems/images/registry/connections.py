@@ -3,7 +3,8 @@
 A host that answers 429 or 503 with Retry-After is left alone by every client of it, also by those that trust another
 authority; other hosts go on. Made once in a process.
 
-The budget is wide, for a registry is only asked to read: what bounds it is how many requests run at once.
+The budget is wide, for a registry is only asked to read: what bounds it is how many requests run at once. All of them may
+be refused at once, so there are retries for all; and a request may take as long as a registry may ask it to wait.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from trimtab.systems.images.registry.auth import logins_of
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.references import Endpoint
 
-BUDGET = Budget(concurrent=48, rate=4000.0, burst=4000)
+BUDGET = Budget(concurrent=48, rate=4000.0, burst=4000, retry_reserve=96.0)
 VERIFIED = Tls()
-LIMITS = Limits(total=120.0, connections=256, connections_per_host=48)
+LIMITS = Limits(total=BUDGET.longest_wish + 60.0, connections=256, connections_per_host=48)
 
 
 class Connections:
@@ -34,10 +35,12 @@ class Connections:
         *,
         limits: Limits = LIMITS,
         host_pin: HostPin = HostPin(),  # noqa: B008 - frozen
+        proxy_from_environment: bool = False,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._budget, self._limits, self._pin = budget, limits, host_pin
+        self._proxy_from_environment = proxy_from_environment
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 - jitter
         self._scopes = Scopes(budget, self._clock, self._chance)
@@ -53,7 +56,15 @@ class Connections:
         for known, outbound in self._outbounds:
             if known == tls:
                 return outbound
-        made = _Sharing(self._budget, tls, self._pin, limits=self._limits, clock=self._clock, chance=self._chance)
+        made = _Sharing(
+            self._budget,
+            tls,
+            self._pin,
+            limits=self._limits,
+            clock=self._clock,
+            chance=self._chance,
+            proxy_from_environment=self._proxy_from_environment,
+        )
         made.share(self._scopes)
         self._outbounds.append((tls, made))
         return made

@@ -118,11 +118,11 @@ def told(what: str) -> Iterator[None]:
         raise Unavailable(what, _after_url(error)) from None
 
 
-def refusal(what: str, response: Response, body: bytes) -> RegistryError:
-    """The error for an answer that is no success."""
+def refusal(what: str, response: Response, body: bytes, who: str = "the registry") -> RegistryError:
+    """The error for an answer that is no success, of the registry or of `who` it may have been."""
     status = response.status
     code = error_code(body)
-    said = f"the registry answered {status}{f' ({code})' if code else ''}"
+    said = f"{who} answered {status}{f' ({code})' if code else ''}"
     if status == 429 or code == "TOOMANYREQUESTS":
         wait = f" and asks to wait for {response.retry_after:.0f} s" if response.retry_after is not None else ""
         return RateLimited(what, said + wait, response.retry_after)

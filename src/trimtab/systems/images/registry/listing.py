@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Self
 
 from trimtab.systems.images.registry.client import NotModified, RegistryClient
-from trimtab.systems.images.registry.errors import BadAnswer, NotFound, RegistryError, Unavailable
+from trimtab.systems.images.registry.errors import BadAnswer, NotFound, RateLimited, RegistryError, Unavailable
 from trimtab.systems.images.registry.manifests import Left, Platform
 from trimtab.systems.images.registry.outcomes import (
     Coverage,
@@ -39,6 +39,7 @@ from trimtab.systems.images.registry.outcomes import (
 )
 from trimtab.systems.images.registry.resolving import Resolver
 from trimtab.systems.images.registry.turns import Turns
+from trimtab.systems.images.registry.width import Width
 
 Filter = Callable[[str, str], bool]
 """Whether a tag (repository, tag) is wanted. FilterFailed when it cannot tell."""
@@ -46,6 +47,9 @@ Filter = Callable[[str, str], bool]
 CONCURRENCY = 32
 OPEN_REPOSITORIES = 8
 WAITING = 256
+AGAIN = 8
+LONGEST_WISH = 300.0
+"""Seconds that a registry may ask to wait for. Of one that wants more, the rest is given up."""
 PATIENCE = 128
 
 
@@ -73,7 +77,7 @@ class Listing:
         self._only = only
         self._resolver = Resolver(client, tuple(platforms), known_digests)
         self._concurrency, self._patience = concurrency, patience
-        self._turns = Turns(OPEN_REPOSITORIES)
+        self._turns, self._width = Turns(OPEN_REPOSITORIES), Width(concurrency)
         self._outcomes: asyncio.Queue[Outcome | BaseException | None] = asyncio.Queue(WAITING)
         self._owed: dict[str, int] = {}  # tags without an outcome, of repositories that were read to their end
         self._in_a_row = 0
@@ -141,13 +145,14 @@ class Listing:
             for repository in self._repositories:
                 self.coverage.repositories += 1
                 yield repository
+            self.coverage.named = True
             return
         try:
             async with aclosing(self._client.repositories()) as catalogue:
                 async for repository in catalogue:
                     self.coverage.repositories += 1
                     yield repository
-            self.coverage.catalogue = True
+            self.coverage.catalogue = self.coverage.named = True
         except RegistryError as error:
             if not self.coverage.repositories:
                 raise
@@ -200,11 +205,28 @@ class Listing:
         except FilterFailed as failed:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.FILTER_FAILED, detail=str(failed))
         try:
-            return await self._asked(repository, tag)
+            return await self._patiently(repository, tag)
         except NotFound:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.GONE)
         except RegistryError as error:
             return Failed(error=error, repository=repository, tag=tag)
+
+    async def _patiently(self, repository: str, tag: str) -> Outcome:
+        """Asked again where the registry only wants fewer requests at once. It waits as long as the registry wishes."""
+        for _ in range(AGAIN):
+            try:
+                async with self._width:
+                    outcome = await self._asked(repository, tag)
+            except RateLimited as limited:
+                self._width.narrow()
+                if (limited.retry_after or 0.0) > LONGEST_WISH:
+                    self._in_a_row = self._patience  # nobody waits that long
+                    raise
+            else:
+                self._width.widen()
+                return outcome
+        async with self._width:
+            return await self._asked(repository, tag)
 
     async def _asked(self, repository: str, tag: str) -> Outcome:
         known = self._known.get((repository, tag))

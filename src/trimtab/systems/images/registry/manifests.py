@@ -214,7 +214,10 @@ def _image(raw: Mapping[str, Any]) -> Document:
     if config.media_type not in IMAGE_CONFIGS:
         kind = _shown(str(raw.get("artifactType") or "")) or _shown(config.media_type) or "unknown"
         return NoImage(f"it is an artifact of type {kind}")
-    return ImageManifest(config, _descriptors(raw.get("layers"), "layers", MOST_LAYERS))
+    layers = _descriptors(raw.get("layers"), "layers", MOST_LAYERS)
+    if layers and not any(each.media_type.startswith(_LAYERS) for each in layers):
+        return NoImage(f"its content is of type {_shown(layers[0].media_type) or 'unknown'}")  # as signatures are kept
+    return ImageManifest(config, layers)
 
 
 def _is_attestation(entry: Descriptor) -> bool:
@@ -259,6 +262,9 @@ def platform_of(raw: Mapping[str, Any]) -> Platform | None:
     """Of an entry, or of a config, which have the same members; None where it is not said."""
     found = Platform(*(_shown(str(raw.get(name) or "")) for name in ("os", "architecture", "variant")))
     return found if found.known else None
+
+
+_LAYERS = ("application/vnd.oci.image.layer.", "application/vnd.docker.image.rootfs.")
 
 
 def _shown(text: str) -> str:

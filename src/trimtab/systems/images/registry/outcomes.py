@@ -91,6 +91,7 @@ class Coverage(msgspec.Struct, kw_only=True):
     """How far a listing went; it grows while the listing runs, and is final when that has ended."""
 
     catalogue: bool = False  # it was asked for, and read to its end
+    named: bool = False  # all repositories that belong to the listing are known
     ended: bool = False  # neither given up nor left early
     whole: set[str] = msgspec.field(default_factory=set)  # all tags are known, and each has an outcome
     partly: set[str] = msgspec.field(default_factory=set)  # not all
@@ -104,4 +105,4 @@ class Coverage(msgspec.Struct, kw_only=True):
     @property
     def complete(self) -> bool:
         """Whether every repository was read whole, so that silence means absence."""
-        return self.ended and not self.partly and len(self.whole) + len(self.absent) == self.repositories
+        return self.ended and self.named and not self.partly and len(self.whole) + len(self.absent) == self.repositories

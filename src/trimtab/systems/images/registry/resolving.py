@@ -49,8 +49,7 @@ class Resolver:
 
     async def resolve(self, repository: str, digest: str) -> Resolved:
         """RegistryError when it cannot be read."""
-        kept = self._kept.get(digest)
-        if kept is not None:
+        while (kept := self._kept.get(digest)) is not None:
             await asyncio.wait((kept,))
             if not kept.cancelled() and kept.exception() is None:
                 return kept.result()
