@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trimtab.systems.images.packages.package import Distro, Package
 from trimtab.systems.images.vulnerabilities.advisory import DETAILS, DocumentError, read
 from trimtab.systems.images.vulnerabilities.database import DatabaseError, changed_packages, open_database
+from trimtab.systems.images.vulnerabilities.ecosystems import places
 from trimtab.systems.images.vulnerabilities.importing import import_osv
 from trimtab.systems.images.vulnerabilities.sources import Limits, SourceError
 
@@ -144,8 +146,32 @@ def test_only_packages_of_which_something_else_is_said_have_changed(tmp_path: Pa
     new = folder_of(tmp_path / "2", *touched, osv("C", "moved", fixed="2.1"), osv("E", "come", "npm"))
     import_osv(new, tmp_path / "new")
     changed = changed_packages(tmp_path / "old", tmp_path / "new")
-    assert changed == {("PyPI", "moved"), ("PyPI", "gone"), ("npm", "come")}
+    assert changed == {("PyPI", "moved"), ("PyPI", "gone"), ("npm", "come"), ("npm", "")}
     assert changed_packages(tmp_path / "old", tmp_path / "old") == set()
+
+
+def test_a_report_is_asked_again_only_when_one_of_its_packages_changed(tmp_path: Path) -> None:
+    import_osv(folder_of(tmp_path / "1", osv("A", "Left.Pad"), osv("B", "right")), tmp_path / "old")
+    import_osv(folder_of(tmp_path / "2", osv("A", "Left.Pad", fixed="3"), osv("B", "right")), tmp_path / "new")
+    changed = changed_packages(tmp_path / "old", tmp_path / "new")
+    for name, asked in [("left_pad", True), ("right", False), ("unknown", False)]:
+        assert places([Package(type="pypi", name=name, version="1")], Distro()).isdisjoint(changed) is not asked
+
+
+def test_of_two_imports_at_the_same_time_the_second_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "1", *(osv(f"A-{n}") for n in range(500)))
+
+    def begin_another(done: int, name: str) -> None:
+        with pytest.raises(DatabaseError, match="another import"):
+            import_osv(folder, tmp_path / "db")
+
+    assert import_osv(folder, tmp_path / "db", progress=begin_another).count == 500
+
+
+def test_what_a_killed_import_left_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / ".db.making").write_bytes(b"half of a database")
+    assert import_osv(folder_of(tmp_path / "1", osv("A")), tmp_path / "db").count == 1
+    assert not (tmp_path / ".db.making").exists()
 
 
 def test_a_new_severity_changes_every_package_of_the_advisory(tmp_path: Path) -> None:
@@ -187,7 +213,7 @@ def test_a_source_without_documents_is_refused_and_leaves_the_database_as_it_was
         import_osv(tmp_path / "empty", tmp_path / "db", replace=True)
     with open_database(tmp_path / "db") as database:
         assert database.digest == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "db", "empty"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".db.lock", "1", "db", "empty"]
 
 
 @pytest.mark.parametrize("limits", [Limits(files=3), Limits(total_bytes=100), Limits(directory_bytes=10)])

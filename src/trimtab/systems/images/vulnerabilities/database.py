@@ -133,12 +133,16 @@ class Database:
 
 
 def changed_packages(old: Path, new: Path) -> set[tuple[str, str]]:
-    """(ecosystem, name) of packages of which two databases say different things: whose reports may change."""
+    """(ecosystem, name) of packages of which two databases say different things: whose reports may change.
+
+    An ecosystem that only one of them covers is in it with an empty name: what a report says of coverage changes too. See
+    `ecosystems.places` for the other side of the comparison.
+    """
     with open_database(old) as before, open_database(new) as after:
         if before.digest == after.digest:
             return set()
         said = {(ecosystem, name): digest for ecosystem, name, digest in before.packages()}
-        changed = set()
+        changed = {(ecosystem, "") for ecosystem in before.ecosystems ^ after.ecosystems}
         for ecosystem, name, digest in after.packages():
             if said.pop((ecosystem, name), None) != digest:
                 changed.add((ecosystem, name))

@@ -8,6 +8,7 @@ asks for: advisories of Ubuntu, Red Hat and SUSE name products, of which many sh
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from trimtab.systems.images.packages.package import OS_TYPES, Distro, Package
@@ -37,6 +38,21 @@ def lookups(package: Package, distro: Distro) -> tuple[Lookup, ...]:
             Lookup(ecosystem, source, source_version),
         )
     return (Lookup(ecosystem, source, source_version),)
+
+
+def places(packages: Iterable[Package], distro: Distro) -> frozenset[tuple[str, str]]:
+    """All (ecosystem, name) that a scan asks for, and each ecosystem with an empty name: a scan may give another report
+    when one of them is in `database.changed_packages`."""
+    found: set[tuple[str, str]] = set()
+    for package in packages:
+        try:
+            asked = lookups(package, distro)
+        except NoEcosystemError:
+            continue
+        for ecosystem, name, _ in asked:
+            found.add((ecosystem, name))
+            found.add((ecosystem, ""))
+    return frozenset(found)
 
 
 def language_name(package: Package) -> str:

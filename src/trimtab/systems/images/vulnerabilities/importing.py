@@ -4,12 +4,13 @@ Flow: the new file is built beside the old one, from its contents unless `replac
 of its id (by `modified`); then the digests are computed, the file is synced and renamed over the old one. A failure at any
 line leaves the old database as it was. Withdrawn advisories leave an empty row, so that an older copy does not return.
 
-Caveat: of two imports into one path at the same time, the later rename wins whole.
+Of two imports into one path at the same time the second is refused. What a killed import left is made anew by the next.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -21,7 +22,7 @@ import apsw
 import msgspec
 
 from trimtab.systems.images.vulnerabilities.advisory import DocumentError, Read, read
-from trimtab.systems.images.vulnerabilities.database import SCHEMA, open_database, packed
+from trimtab.systems.images.vulnerabilities.database import SCHEMA, DatabaseError, open_database, packed
 from trimtab.systems.images.vulnerabilities.sources import Limits, SourceError, documents
 
 Progress = Callable[[int, str], None]
@@ -48,12 +49,17 @@ def import_osv(
     source: Path, target: Path, *, replace: bool = False, limits: Limits | None = None, progress: Progress | None = None
 ) -> ImportReport:
     """Read a folder or zip file of OSV JSON into the database at `target`. SourceError, DatabaseError, OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(target):
+        return _import(source, target, replace, limits or Limits(), progress)
+
+
+def _import(source: Path, target: Path, replace: bool, limits: Limits, progress: Progress | None) -> ImportReport:
     before = ""
     if target.exists() and not replace:
         with open_database(target) as old:
             before = old.digest
-    target.parent.mkdir(parents=True, exist_ok=True)
-    making = target.with_name(f".{target.name}.{os.getpid()}")
+    making = target.with_name(f".{target.name}.making")
     try:
         if before:
             shutil.copyfile(target, making)
@@ -65,7 +71,7 @@ def import_osv(
                 connection.execute(SCHEMA)
             connection.execute("BEGIN")
             builder = _Builder(connection)
-            for document in _read(source, limits or Limits(), tally, progress):
+            for document in _read(source, limits, tally, progress):
                 tally.note(document, builder.put(document))
             if not tally.understood:
                 raise SourceError(f"{source} has no OSV documents in JSON")
@@ -204,6 +210,17 @@ def _report(target: Path, tally: _Tally, before: str) -> ImportReport:
             digest=database.digest,
             changed=database.digest != before,
         )
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """The kernel drops the lock with the process."""
+    with target.with_name(f".{target.name}.lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseError(f"another import into {target} is running; try again when it is done") from None
+        yield
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ because it must not suppress anything; the others of its document count.
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 
 from trimtab.model.clock import format_micro_time, parse_time
@@ -20,14 +22,14 @@ class VexError(Exception):
     """A document cannot be read as OpenVEX; the text says why."""
 
 
-class Product(msgspec.Struct, frozen=True):
+class Product(msgspec.Struct, frozen=True, gc=False):
     """A package or an image by its package URLs, and the parts of it that are meant; none means all."""
 
     purls: tuple[str, ...]
     subcomponents: tuple[str, ...] = ()
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True):
+class Statement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`vulnerabilities` are all the names of one vulnerability. `timestamp` is "" when nobody says the time."""
 
     vulnerabilities: tuple[str, ...]
@@ -130,6 +132,7 @@ def _purls(text: str) -> tuple[str, ...]:
     return (text,) if text.startswith("pkg:") and len(text) <= TEXT else ()
 
 
+@functools.lru_cache(maxsize=4096)
 def _time(text: str | None) -> str:
     """In UTC with six digits, so that texts sort as times do; "" for none and for what is no time."""
     try:
