@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -241,6 +242,19 @@ def test_a_hard_link_names_the_packages_of_its_target():
 def test_of_two_entries_with_one_path_the_later_counts():
     first = tar({STATUS: BASH})[:1024]  # without the end of the archive
     assert named(inventory(first + tar({STATUS: LIBC}))) == {("deb", "libc6", "2.36-9")}
+
+
+def test_a_file_of_any_size_takes_no_more_memory_than_is_held():
+    raw = tar({"usr/bin/large": b"\x7fELF" + bytes(40 << 20), "usr/share/data": bytes(20 << 20), STATUS: BASH})
+    pieces = [raw[at : at + (1 << 20)] for at in range(0, len(raw), 1 << 20)]
+    tracemalloc.start()
+    try:
+        result = read_layer(pieces, limits=Limits(held_bytes=2 << 20))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.findings
+    assert peak < 8 << 20
 
 
 def test_a_broken_file_is_a_warning_and_the_rest_is_read():

@@ -21,7 +21,7 @@ from tests.systems.images import binary_kit
 from tests.systems.images.layer_kit import DEBIAN, dpkg_stanza, inventory, jar, named, tar
 from trimtab.systems.images.layers.layer import read_layer
 from trimtab.systems.images.layers.problems import Limits
-from trimtab.systems.images.packages import apk, dpkg, executables, golang, java, node, python, ruby
+from trimtab.systems.images.packages import apk, debian_copyright, dpkg, executables, golang, java, node, python, ruby
 from trimtab.systems.images.packages.distro import read_os_release
 from trimtab.systems.images.packages.formats import recognise
 from trimtab.systems.images.packages.package import Distro, Package, purl_of
@@ -75,6 +75,40 @@ def test_packages_of_an_image_without_dpkg_are_found():
     )
     assert named(inventory(raw)) == {("deb", "tzdata", "2024a-0")}
     assert inventory(raw).warnings == ()
+
+
+DEP5 = b"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+
+Files: *
+License: GPL-2+ or Expat
+ some text
+
+License: LGPL-2.1
+License: BSD-3-clause
+License: public-domain
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "licenses"),
+    [
+        (DEP5, ("BSD-3-Clause", "GPL-2.0-or-later OR MIT", "LGPL-2.1-only", "public-domain")),
+        (
+            b"see /usr/share/common-licenses/GPL-3. Or\n/usr/share/common-licenses/Apache-2.0 too",
+            ("Apache-2.0", "GPL-3.0-only"),
+        ),
+        (b"nothing that is known\n", ()),
+        (b"\xff\xfe", ()),
+    ],
+)
+def test_a_copyright_file_names_its_licences(body, licenses):
+    assert debian_copyright.read(body) == licenses
+
+
+def test_a_debian_package_has_the_licences_of_its_copyright_file():
+    base = tar({STATUS: dpkg_stanza("bash", "5"), "usr/share/doc/bash/copyright": DEP5})
+    (found,) = inventory(base, tar({"usr/share/.wh.doc": b""})).packages
+    assert found.licenses == debian_copyright.read(DEP5)
 
 
 # apk
@@ -440,3 +474,28 @@ def test_a_mutated_file_is_read_or_unreadable(path, seed):
     with contextlib.suppress(Unreadable):
         for package in (form.read if form else executables.read)(path, bytes(mutant)):
             assert purl_of(package, Distro()).startswith("pkg:")
+
+
+BLANKS = b" " * 300_000
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("var/lib/dpkg/status", b"Package: a" + BLANKS + b"b\nVersion: 1\n\n"),
+        ("lib/apk/db/installed", b"P:a" + BLANKS + b"b\nV:1\n\n"),
+        ("x.dist-info/METADATA", b"Name: a" + BLANKS + b"b\nVersion: 1\n\n"),
+        ("specifications/a.gemspec", b"\n" * 250_000 + b"x"),
+        ("specifications/a.gemspec", (b"s.name =" + b" " * 100) * 2000),
+        ("-1" * 4000 + "!.jar", jar({"META-INF/MANIFEST.MF": b"A: b"})),
+        ("usr/share/doc/a/copyright", BLANKS),
+    ],
+)
+def test_no_text_makes_a_reader_slow(path, body):
+    form = recognise(path, path.rpartition("/")[2])
+    with contextlib.suppress(Unreadable):
+        if form is not None:
+            form.read(path, body)
+        else:
+            debian_copyright.read(body)

@@ -33,6 +33,7 @@ def merge(layers: Sequence[LayerResult]) -> Inventory:
     found: dict[str, tuple[Package, ...]] = {}
     distros: dict[str, Distro] = {}
     links: dict[str, str] = {}
+    licenses: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
     for layer in layers:
         cover = _Cover(layer)
@@ -44,10 +45,11 @@ def merge(layers: Sequence[LayerResult]) -> Inventory:
             found[finding.path] = _brought(finding, below.get(finding.path, ()), layer.diff_id)
         distros.update(layer.distros)
         links.update(layer.links)
+        licenses.update(layer.licenses)  # true of a package even where an image has dropped the documentation
         warnings += layer.warnings
     distro = _distro(distros, links)
     packages = sorted(
-        (_named(package, distro) for packages in found.values() for package in packages),
+        (_completed(package, distro, licenses) for packages in found.values() for package in packages),
         key=lambda each: (each.type, each.namespace, each.name, each.version, each.arch, each.path),
     )
     return Inventory(distro=distro, packages=tuple(packages), warnings=tuple(dict.fromkeys(warnings)))
@@ -101,7 +103,9 @@ def _distro(distros: dict[str, Distro], links: dict[str, str]) -> Distro:
     return Distro()
 
 
-def _named(package: Package, distro: Distro) -> Package:
-    if package.type in OS_TYPES and distro.id:
-        return msgspec.structs.replace(package, namespace=distro.id)
-    return package
+def _completed(package: Package, distro: Distro, licenses: dict[str, tuple[str, ...]]) -> Package:
+    """A package of the distribution with what other files of the image say of it."""
+    if package.type not in OS_TYPES:
+        return package
+    declared = licenses.get(package.name, ()) if package.type == "deb" else package.licenses
+    return msgspec.structs.replace(package, namespace=distro.id, licenses=declared)

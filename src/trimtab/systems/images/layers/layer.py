@@ -27,7 +27,7 @@ from trimtab.systems.images.layers.decompress import Decompressor
 from trimtab.systems.images.layers.problems import LIMITS, LayerMismatch, LayerTooLarge, LayerUnsupported, Limits
 from trimtab.systems.images.layers.sinks import Executable, Whole
 from trimtab.systems.images.layers.tar import Entry, Kind, Sink, Walker, clean
-from trimtab.systems.images.packages import executables, rpm
+from trimtab.systems.images.packages import debian_copyright, executables, rpm
 from trimtab.systems.images.packages.distro import read_os_release
 from trimtab.systems.images.packages.formats import Read, is_os_release, recognise
 from trimtab.systems.images.packages.package import Body, Distro, Package
@@ -68,6 +68,7 @@ class LayerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     findings: tuple[Finding, ...] = ()
     distros: dict[str, Distro] = {}
     links: dict[str, str] = {}  # symlinks that stand where an os-release is looked for
+    licenses: dict[str, tuple[str, ...]] = {}  # of Debian packages, by their names
     removed: tuple[str, ...] = ()  # whiteouts
     opaque: tuple[str, ...] = ()  # folders whose lower content is gone; "" is the root
     paths: bytes = b""  # sorted 8-byte digests of every path that is no folder: these replace what is below
@@ -121,6 +122,7 @@ class LayerReader:
         self._held: dict[str, Body] = {}  # rpm databases in SQLite, read when their log is there too
         self._distros: dict[str, Distro] = {}
         self._links: dict[str, str] = {}
+        self._licenses: dict[str, tuple[str, ...]] = {}
         self._removed: set[str] = set()
         self._opaque: set[str] = set()
         self._paths: set[int] = set()
@@ -148,6 +150,7 @@ class LayerReader:
             findings=tuple(Finding(path, found) for path, found in sorted(self._found.items())),
             distros=self._distros,
             links=self._links,
+            licenses=self._licenses,
             removed=tuple(sorted(self._removed)),
             opaque=tuple(sorted(self._opaque)),
             paths=array("Q", sorted(self._paths)).tobytes(),
@@ -190,6 +193,8 @@ class LayerReader:
 
     def _file(self, entry: Entry, name: str) -> Sink | None:
         path = entry.path
+        if name == "copyright" and (package := debian_copyright.package_of(path)):
+            return Whole(entry.size, lambda body: self._copyright(package, body)) if _is_short(entry) else None
         form = recognise(path, name)
         if form is None:
             if is_os_release(path) and not entry.sparse:
@@ -250,9 +255,18 @@ class LayerReader:
         except Unreadable as error:
             self.warn(path, str(error))
 
+    def _copyright(self, package: str, body: Body) -> None:
+        licenses = debian_copyright.read(body)
+        if licenses:
+            self._licenses[package] = licenses
+
     def warn(self, path: str, why: str) -> None:
         if len(self._warnings) < self._limits.warnings:
             self._warnings.append(f"{path[:400]}: {why}")
+
+
+def _is_short(entry: Entry) -> bool:
+    return entry.size <= debian_copyright.MAX_BYTES and not entry.sparse
 
 
 def _is_oversize(package: Package) -> bool:

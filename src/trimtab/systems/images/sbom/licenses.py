@@ -6,8 +6,10 @@ becomes a reference with the declared text, which is always true, if less exact.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
+from collections.abc import Mapping
 
 _MAX_EXPRESSION = 1000
 _TOKEN = re.compile(r"\s*([()]|[A-Za-z0-9.+-]+)")
@@ -18,7 +20,7 @@ _IDS = frozenset(
     Artistic-1.0 Artistic-1.0-Perl Artistic-2.0 Beerware BlueOak-1.0.0 BSD-1-Clause BSD-2-Clause BSD-2-Clause-Patent
     BSD-3-Clause BSD-3-Clause-Clear BSD-4-Clause BSD-4-Clause-UC BSL-1.0 bzip2-1.0.6 CC-BY-3.0 CC-BY-4.0 CC-BY-SA-3.0
     CC-BY-SA-4.0 CC0-1.0 CDDL-1.0 CDDL-1.1 CECILL-2.1 CPL-1.0 curl EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 FSFAP FSFUL FSFULLR
-    FTL GFDL-1.1-or-later GFDL-1.2-or-later GFDL-1.3-only GFDL-1.3-or-later GPL-1.0-only GPL-1.0-or-later GPL-1.0+
+    FTL GFDL-1.1-or-later GFDL-1.2-only GFDL-1.2-or-later GFDL-1.3-only GFDL-1.3-or-later GPL-1.0-only GPL-1.0-or-later GPL-1.0+
     GPL-2.0 GPL-2.0+ GPL-2.0-only GPL-2.0-or-later GPL-3.0 GPL-3.0+ GPL-3.0-only GPL-3.0-or-later HPND HPND-sell-variant ICU
     IJG ImageMagick Info-ZIP IPL-1.0 ISC JSON LGPL-2.0 LGPL-2.0+ LGPL-2.0-only LGPL-2.0-or-later LGPL-2.1 LGPL-2.1+
     LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0 LGPL-3.0+ LGPL-3.0-only LGPL-3.0-or-later Libpng libpng-2.0 libtiff
@@ -74,7 +76,8 @@ def license_ref(text: str) -> str:
     return f"LicenseRef-{word}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def declared(licenses: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+@functools.lru_cache(maxsize=4096)
+def declared(licenses: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
     """One expression for all of them, and the texts of the references in it. `NOASSERTION` when there is none."""
     parts = []
     texts: dict[str, str] = {}
