@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -17,6 +19,8 @@ from univers import versions as univers
 
 from trimtab.systems.images.vulnerabilities.versions import LONGEST, CannotCompareError, compare, key, scheme_of
 
+MAVEN = Path("/usr/share/java/maven-artifact-3.x.jar")
+MAVEN_PACKAGE = "org.apache.maven.artifact.versioning"
 ORDERED = {
     "Debian:12": "1.0~~ 1.0~rc1 1.0 1.0-0.1 1.0-1~deb12u1 1.0-1 1.0-1+b1 1.0-1.1 1.0a 1.0+dfsg-1 1.0.1 1.9 1.10 0:2 1:0.1 10:0",
     "Ubuntu:22.04": "3.0.2-0ubuntu1 3.0.2-0ubuntu1.9 3.0.2-0ubuntu1.10 3.0.2-0ubuntu1.10+esm1",
@@ -175,6 +179,40 @@ def test_rpm_versions_sort_as_rpm_sorts_them() -> None:
         program = "".join(f"print(rpm.vercmp('{left}', '{right}') .. ' ')" for left, right in some)
         done = subprocess.run(["rpm", "--eval", f"%{{lua:{program}}}"], capture_output=True, text=True, check=True)
         assert [compare("Red Hat:9", left, right) for left, right in some] == [int(n) for n in done.stdout.split()]
+
+
+def _maven(rnd: random.Random) -> str:
+    words = (
+        "||.Final|-SNAPSHOT|.RELEASE|-jre|-android|.RC1|-rc2|-beta-3|-alpha1|.M2|-M2|.v20231009|-b12|.GA|.SP1|-incubating|-1|"
+        ".Beta2|-20231009.1|a|b2|.pre1|-cdh5"
+    )
+    numbers = rnd.choices(("0", "1", "2", "9", "10"), k=rnd.randrange(1, 5))
+    return ".".join(numbers) + rnd.choice(words.split("|"))
+
+
+@pytest.mark.skipif(not MAVEN.exists() or shutil.which("java") is None, reason="needs Java and Maven's classes")
+def test_maven_versions_sort_as_maven_sorts_them() -> None:
+    rnd = random.Random(20)
+    versions = [_maven(rnd) for _ in range(2000)]
+    command = ["java", "-cp", f"{MAVEN}:{MAVEN.parent}/commons-lang3.jar", f"{MAVEN_PACKAGE}.ComparableVersion"]
+    done = subprocess.run([*command, *versions], capture_output=True, text=True, check=True)
+    said = re.findall(r"^ +(\S+) (<|==|>) (\S+)$", done.stdout, re.MULTILINE)
+    assert len(said) == len(versions) - 1
+    for left, sign, right in said:
+        assert compare("Maven", left, right) == {"<": -1, "==": 0, ">": 1}[sign], (left, right)
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="needs Ruby")
+def test_gem_versions_sort_as_ruby_sorts_them() -> None:
+    def make(rnd: random.Random) -> str:
+        parts = rnd.choices(("0", "1", "10", "a", "pre", "rc1"), k=rnd.randrange(4))
+        return rnd.choice((".", "-")).join([rnd.choice("0129"), *parts])
+
+    pairs = _pairs(make, "01", 2000)
+    program = "STDIN.each { |l| a, b = l.split; puts(Gem::Version.new(a) <=> Gem::Version.new(b)) }"
+    text = "".join(f"{left} {right}\n" for left, right in pairs)
+    done = subprocess.run(["ruby", "-e", program], input=text, capture_output=True, text=True, check=True)
+    assert [compare("RubyGems", left, right) for left, right in pairs] == [int(n) for n in done.stdout.split()]
 
 
 @settings(max_examples=80, deadline=None)

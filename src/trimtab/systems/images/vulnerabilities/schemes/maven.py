@@ -1,8 +1,11 @@
 """Maven versions, as its version order specification says (maven.apache.org/pom.html, Version Order).
 
-A version is a row of tokens, each with the separator before it; a change between digits and letters is a hyphen. What
-means nothing (0, ga, final, release) is cut at the end and before each hyphen. Of two rows the shorter is filled up with
-nothing. Because of that filling a key cannot be a plain tuple: it compares itself.
+A version is a row of tokens, each with the separator before it; a change between digits and letters is a hyphen, and so is
+a dot before a word. What means nothing (0, ga, final, release) is cut at the end and before each hyphen. Of two rows the
+shorter is filled up with nothing. Because of that filling a key cannot be a plain tuple: it compares itself.
+
+Maven's own code departs from its specification for a word between a dot and a hyphen (`1.redhat-2`) and for several words
+in a row; here the specification is followed.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ def _tokens(version: str) -> list[Token]:
                 before_number = i + 1 < len(runs)
                 word = _SHORT.get(run, run) if before_number else run
                 rank = _WORDS.get(word, _OTHER)
-                tokens.append(Token(hyphen, None, rank, word if rank == _OTHER else ""))
+                tokens.append(Token(True, None, rank, word if rank == _OTHER else ""))
             hyphen = True
     return tokens
 
