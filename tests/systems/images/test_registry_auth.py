@@ -18,7 +18,8 @@ from trimtab.lab.registry_faults import Answered, FaultProxy
 from trimtab.lab.registry_tokens import TokenServer
 from trimtab.model.redacted import Redacted, basic
 from trimtab.runtime.credentials.types import DockerConfig, RegistryLogin
-from trimtab.runtime.outbound import Tls
+from trimtab.runtime.outbound import Budget, Limits, Tls
+from trimtab.systems.images.registry.auth import logins_of
 from trimtab.systems.images.registry.challenges import Challenge, RealmRefused, challenges, checked_realm
 from trimtab.systems.images.registry.client import Head, RegistryClient
 from trimtab.systems.images.registry.connections import Connections
@@ -189,6 +190,30 @@ async def test_tokens_are_had_by_scope_and_kept(connections: Connections, bearer
     ]
 
 
+async def test_ping_checks_the_login_and_needs_none_where_tokens_are_by_repository(
+    connections: Connections, bearer_registry: WithTokens
+) -> None:
+    await bearer_registry.client(connections, None).ping()
+    assert bearer_registry.tokens.asked == []
+    await bearer_registry.client(connections, ALICE).ping()
+    assert bearer_registry.tokens.asked == [("alice", ())]
+    with pytest.raises(Unauthorized):
+        await bearer_registry.client(connections, MALLORY).ping()
+
+
+async def test_ping_does_not_take_an_example_for_a_scope(connections: Connections, bearer_registry: WithTokens) -> None:
+    realm = bearer_registry.tokens.settings.realm
+    challenge = f'Bearer realm="{realm}",service="lab-registry",scope="repository:user/image:pull"'
+    bearer_registry.proxy.fault("GET", "^/v2/$", Answered(401, {"WWW-Authenticate": challenge}))
+    await bearer_registry.client(connections, ALICE).ping()
+    assert bearer_registry.tokens.asked == [("alice", ())]
+
+
+def test_docker_hub_has_the_login_of_any_of_its_names() -> None:
+    logins = logins_of(DockerConfig({"https://index.docker.io/v1/": ALICE}), endpoint("registry-1.docker.io"))
+    assert logins("library/nginx") is ALICE
+
+
 async def test_a_login_never_goes_to_the_registry_itself_when_it_wants_tokens(
     connections: Connections, bearer_registry: WithTokens
 ) -> None:
@@ -320,7 +345,20 @@ async def test_a_token_that_is_none_is_a_bad_answer(connections: Connections, bo
         realm = f'Bearer realm="{registry.url}/token"'
         registry.fault("GET", "", Answered(401, {"WWW-Authenticate": realm}))
         with pytest.raises(BadAnswer, match="token"):
-            await connections.client(endpoint(registry.host, plain_http=True)).ping()
+            await connections.client(endpoint(registry.host, plain_http=True)).manifest("team/app", "1")
+
+
+async def test_a_blob_that_needs_a_token_leaves_its_place_to_the_request_for_it() -> None:
+    (port,) = free_ports(1)
+    layer = APP.blobs[1]
+    async with FaultProxy(port) as registry, Connections(Budget(concurrent=1), limits=Limits(total=5)) as connections:
+        registry.fault("GET", "^/token", Answered(200, {}, b'{"token": "t"}'))
+        realm = f'Bearer realm="{registry.url}/token"'
+        registry.fault("GET", "blobs", Answered(401, {"WWW-Authenticate": realm}), times=1)
+        registry.fault("GET", "blobs", Answered(200, {}, layer.content))
+        client = connections.client(endpoint(registry.host, plain_http=True))
+        pieces = [piece async for piece in client.blob("team/app", layer.digest, len(layer.content))]
+        assert b"".join(pieces) == layer.content
 
 
 async def test_a_401_that_does_not_say_how_is_unauthorized(connections: Connections) -> None:
@@ -338,7 +376,12 @@ async def test_no_error_and_no_repr_holds_a_secret(connections: Connections, bea
     with pytest.raises(BadAnswer) as failed:
         await client.manifest("team/app", "1.0")
     token = bearer_registry.proxy.requests[-1].headers["authorization"].removeprefix("Bearer ")
-    shown = repr(failed.value) + str(failed.value) + repr(vars(client)) + repr(vars(vars(client)["_auth"]))
+    shown = (
+        repr(failed.value)
+        + str(failed.value)
+        + repr(vars(client))
+        + repr(vars(vars(vars(client)["_transport"])["_auth"]))
+    )
     assert SECRET not in shown
     assert token not in shown
 

@@ -103,6 +103,8 @@ class Authorizer:
                     self._way = bearer_of(challenge, self._registry)
                 except RealmRefused as refused:
                     raise BadAnswer(what, str(refused)) from None
+                if access == PING and (login is None or used is not None):
+                    raise Forbidden(what, f"{self._registry.name} gives tokens for repositories only")
                 await self._more(self._way, access, what, used)
                 return
             if challenge.scheme == "basic":
@@ -125,7 +127,8 @@ class Authorizer:
     async def _more(self, way: Bearer, access: Access, what: str, used: Redacted | None) -> None:
         """Another token, or one for more. After one that never worked and lacks no scope there is no better one."""
         known = self._scopes.get(access.scope, (access.scope,) if access.scope else ())
-        wider = (*known, *(scope for scope in way.scopes if scope not in known))
+        asked = () if access == PING else way.scopes  # for there some name a repository as an example
+        wider = (*known, *(scope for scope in asked if scope not in known))
         held = self._tokens.get(access.scope)
         if held is not None and used == held.header and not held.proven and wider == known:
             raise Forbidden(what, f"{self._registry.name} gave a token that does not allow it: ask for the permission")

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 SIZES: tuple[int | None, ...] = (1000, 100, None)
 """How many to ask for: less when a registry refuses, then as many as it likes. Distribution takes 1000 at most."""
 MOST_PAGES = 20_000
+MOST_ITEMS = 1_000_000
 LONGEST_QUERY = 4096
 
 
