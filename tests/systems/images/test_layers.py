@@ -196,6 +196,44 @@ def test_what_a_later_layer_does_not_cover_stays(above):
     assert named(found) == {("npm", "left-pad", "1.3.0")}
 
 
+FOLDERS = ["a", "b", "a/b", "b/a", "a/b/node_modules", "a/node_modules", "a/node_modules/x", "a/b/node_modules/y"]
+MANIFESTS = [f"{folder}/node_modules/{name}/package.json" for folder in ("a", "b", "a/b") for name in ("x", "y")]
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[dict[str, bytes], list[str], list[str]]:
+    """What one layer writes, removes, and makes opaque."""
+    written = {
+        path: b'{"name": "n", "version": "%d"}' % draw(st.integers(1, 3))
+        for path in draw(st.lists(st.sampled_from(MANIFESTS), max_size=3))
+    }
+    for folder in draw(st.lists(st.sampled_from(FOLDERS), max_size=1)):
+        if not any(path.startswith(folder + "/") for path in written):
+            written[folder] = b"a file where a folder was"
+    removed = draw(st.lists(st.sampled_from(FOLDERS + MANIFESTS), max_size=2))
+    return written, removed, draw(st.lists(st.sampled_from(FOLDERS), max_size=1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(changes(), min_size=1, max_size=4))
+def test_merged_layers_hold_what_a_stack_of_folders_would_hold(layers):
+    state: dict[str, bytes] = {}
+    archives = []
+    for written, removed, opaque in layers:
+        gone = [
+            path for path in state if any(path == each or path.startswith(each + "/") for each in [*removed, *written])
+        ]
+        gone += [path for path in state if any(path.startswith(folder + "/") for folder in opaque)]
+        state = {path: body for path, body in state.items() if path not in gone} | written
+        whiteouts = {f"{path.rpartition('/')[0]}/.wh.{path.rpartition('/')[2]}": b"" for path in removed}
+        archives.append(tar({**{f"{folder}/.wh..wh..opq": b"" for folder in opaque}, **written, **whiteouts}))
+    expected = {(path, body) for path, body in state.items() if path.endswith("package.json")}
+    found = {
+        (each.path, b'{"name": "n", "version": "%s"}' % each.version.encode()) for each in inventory(*archives).packages
+    }
+    assert found == expected
+
+
 def test_an_opaque_folder_keeps_what_its_own_layer_has_in_it():
     above = tar({"app/node_modules/left-pad/package.json": LEFT_PAD, "app/node_modules/.wh..wh..opq": b""})
     below = tar({"app/node_modules/right-pad/package.json": LEFT_PAD.replace(b"left", b"right")})
@@ -249,7 +287,7 @@ def test_a_file_of_any_size_takes_no_more_memory_than_is_held():
     pieces = [raw[at : at + (1 << 20)] for at in range(0, len(raw), 1 << 20)]
     tracemalloc.start()
     try:
-        result = read_layer(pieces, limits=Limits(held_bytes=2 << 20))
+        result = read_layer(pieces, limits=Limits(executable_bytes=2 << 20))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -329,7 +329,7 @@ def test_a_go_program_too_large_to_hold_is_searched_in_passing(hello):
     raw = tar({"usr/bin/hello": hello})
     whole = read_layer([raw])
     pieces = [raw[at : at + 100_001] for at in range(0, len(raw), 100_001)]
-    assert read_layer(pieces, limits=Limits(held_bytes=1 << 20)).findings == whole.findings
+    assert read_layer(pieces, limits=Limits(executable_bytes=1 << 20)).findings == whole.findings
     assert len(hello) > 1 << 20
     assert whole.findings
 

@@ -35,14 +35,15 @@ def merge(layers: Sequence[LayerResult]) -> Inventory:
     links: dict[str, str] = {}
     licenses: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
+    keys: dict[str, int] = {}
     for layer in layers:
-        cover = _Cover(layer)
-        below = {path: packages for path, packages in found.items() if cover.hides(path)}
+        cover = _Cover(layer, keys)
+        replaced = {finding.path: found.get(finding.path, ()) for finding in layer.findings}
         for kept in (found, distros, links):
             for path in [path for path in kept if cover.hides(path)]:
                 del kept[path]
         for finding in layer.findings:
-            found[finding.path] = _brought(finding, below.get(finding.path, ()), layer.diff_id)
+            found[finding.path] = _brought(finding, replaced[finding.path], layer.diff_id)
         distros.update(layer.distros)
         links.update(layer.links)
         licenses.update(layer.licenses)  # true of a package even where an image has dropped the documentation
@@ -56,26 +57,32 @@ def merge(layers: Sequence[LayerResult]) -> Inventory:
 
 
 class _Cover:
-    """What of the layers below cannot be seen through a layer."""
+    """What of the layers below cannot be seen through a layer. Folders are asked for again and again, and remembered."""
 
-    def __init__(self, layer: LayerResult) -> None:
+    def __init__(self, layer: LayerResult, keys: dict[str, int]) -> None:
         self._paths = array("Q", layer.paths)
         self._removed = frozenset(layer.removed)
         self._opaque = frozenset(layer.opaque)
+        self._folders = {"": "" in self._opaque}
+        self._keys = keys
 
     def hides(self, path: str) -> bool:
         """Whether the path, or a folder on the way to it, was replaced or removed."""
-        if "" in self._opaque or self._replaces(path) or path in self._removed:
-            return True
-        folder = path
-        while "/" in folder:
-            folder = folder.rpartition("/")[0]
-            if folder in self._opaque or folder in self._removed or self._replaces(folder):
-                return True
-        return False
+        return self._is_gone(path) or self._hides_content(path.rpartition("/")[0])
 
-    def _replaces(self, path: str) -> bool:
-        key = path_key(path)
+    def _hides_content(self, folder: str) -> bool:
+        hidden = self._folders.get(folder)
+        if hidden is None:
+            hidden = folder in self._opaque or self.hides(folder)
+            self._folders[folder] = hidden
+        return hidden
+
+    def _is_gone(self, path: str) -> bool:
+        if path in self._removed:
+            return True
+        key = self._keys.get(path)
+        if key is None:
+            key = self._keys[path] = path_key(path)
         at = bisect_left(self._paths, key)
         return at < len(self._paths) and self._paths[at] == key
 

@@ -10,7 +10,7 @@ Guarantees: a result is returned only when the digest of the compressed bytes an
 is bounded by one held file (`Limits.held_bytes`) and one piece, whatever the layer's size; an rpm database in SQLite is
 held to the end. A file that cannot be read is a warning.
 
-Caveats: an executable over `Limits.held_bytes` is searched for Go's build information only, in passing.
+Caveats: an executable over `Limits.executable_bytes` is searched for Go's build information only, in passing.
 """
 
 from __future__ import annotations
@@ -202,16 +202,19 @@ class LayerReader:
             if entry.size < executables.SMALLEST or entry.sparse:
                 return None
             return Executable(
-                entry.size, self._limits.held_bytes, lambda body: self._read(path, executables.read, body)
+                entry.size, self._limits.executable_bytes, lambda body: self._read(path, executables.read, body)
             )
         if entry.sparse:
             self.warn(path, "it is stored as a sparse file, which is not read")
             return None
-        cap = min(form.max_bytes, self._limits.held_bytes - sum(map(len, self._held.values())))
+        cap = min(form.max_bytes, self._limits.held_bytes)
         if entry.size > cap:
             self.warn(path, f"it has {entry.size} bytes; {cap} are read at most")
             return None
         if rpm.is_sqlite(name):
+            if entry.size + sum(map(len, self._held.values())) > cap:
+                self.warn(path, f"it and the other rpm databases have more than {cap} bytes, which are held at most")
+                return None
             return Whole(entry.size, lambda body: self._hold(path, body))
         return Whole(entry.size, lambda body: self._read(path, form.read, body))
 

@@ -18,7 +18,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     path_bytes: int = 16 << 10
     path_depth: int = 200
     record_bytes: int = 1 << 20  # a pax header or a long name
-    held_bytes: int = 64 << 20  # of one file that is kept in memory while it is read
+    held_bytes: int = (
+        112 << 20
+    )  # of one file that is kept in memory while it is read; formats have their own bounds too
+    executable_bytes: int = 64 << 20  # of an executable that is held; a larger one is searched in passing
     packages: int = 200_000
     warnings: int = 100
 

@@ -44,10 +44,10 @@ def is_os_release(path: str) -> bool:
 
 _DPKG = Format(dpkg.read, 64 << 20)
 _APK = Format(apk.read, 64 << 20)
-_RPM = Format(rpm.read, 96 << 20)
+_RPM = Format(rpm.read, 64 << 20)
 _PYTHON = Format(python.read, 1 << 20)
 _NODE = Format(node.read, 1 << 20)
-_JAVA = Format(java.read, 96 << 20)
+_JAVA = Format(java.read, 112 << 20)
 _RUBY = Format(ruby.read, 256 << 10)
 
 _PATHS: dict[str, Format] = {
