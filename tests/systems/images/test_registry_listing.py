@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry
@@ -392,6 +395,65 @@ async def test_an_error_of_the_filter_itself_ends_the_listing_with_that_error(pe
 
     with pytest.raises(ZeroDivisionError):
         await peer.listed(filter=broken)
+
+
+async def test_a_cache_of_another_registry_is_listed_by_name(tmp_path: Path) -> None:
+    one, two = free_ports(2)
+    with Registry(tmp_path / "a", one) as origin, Registry(tmp_path / "b", two, remote=origin.url) as cache:
+        async with made.Pusher(origin.url) as pusher, Connections(QUICK) as connections:
+            await pusher.push("team/app", "1", MULTI)
+            client = connections.client(endpoint(cache.host, plain_http=True))
+            async with Listing(client) as listing:  # the catalogue of a cache names what it has cached
+                assert [outcome async for outcome in listing] == []
+            async with Listing(client, repositories=["team/app"]) as listing:
+                (found,) = [outcome async for outcome in listing]
+            assert isinstance(found, Found)
+            assert [image.digest for image in found.images or ()] == [AMD.digest, ARM.digest]
+
+
+async def test_a_registry_that_is_killed_leaves_an_outcome_for_each_tag(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with Registry(tmp_path, port) as registry:
+        async with made.Pusher(registry.url) as pusher, Connections(QUICK) as connections:
+            tags = {f"t{number}" for number in range(40)}
+            for tag in sorted(tags):
+                await pusher.push("team/app", tag, AMD)
+            outcomes: list[Outcome] = []
+            async with Listing(connections.client(endpoint(registry.host, plain_http=True)), concurrency=2) as listing:
+                async for outcome in listing:
+                    if not outcomes:
+                        registry.kill()
+                    outcomes.append(outcome)
+    assert sorted(each.tag for each in outcomes) == sorted(tags)
+    failed = [each for each in outcomes if isinstance(each, Failed)]
+    assert failed
+    assert all(isinstance(each.error, Unavailable) for each in failed)
+
+
+@given(
+    st.dictionaries(
+        st.text("abc", min_size=1, max_size=2), st.lists(st.integers(0, 9).map(str), max_size=6), max_size=6
+    )
+)
+@settings(max_examples=50)
+def test_every_tag_has_one_turn_and_nobody_waits_for_longer_than_a_round(tags: dict[str, list[str]]) -> None:
+    async def taken() -> list[tuple[str, str]]:
+        turns = Turns(most_open=len(tags) + 1)
+        for repository, each in tags.items():
+            await turns.enter()
+            await turns.add(repository, each)
+        await turns.close()
+        given_out = []
+        while (turn := await turns.next()) is not None:
+            given_out.append(turn)
+        return given_out
+
+    order = asyncio.run(taken())
+    assert Counter(order) == Counter((name, tag) for name, each in tags.items() for tag in each)
+    for name, each in tags.items():
+        assert [tag for other, tag in order if other == name] == each
+        places = [place for place, (other, _) in enumerate(order) if other == name]
+        assert all(after - before <= len(tags) for before, after in pairwise(places))
 
 
 async def test_a_small_repository_does_not_wait_for_a_large_one() -> None:
