@@ -279,6 +279,22 @@ def test_a_reader_keeps_the_database_that_it_opened(tmp_path: Path) -> None:
         assert len(database.lookup("PyPI", "left")) == 1
 
 
+def test_a_damaged_database_is_said_and_never_anything_else(tmp_path: Path) -> None:
+    import_osv(folder_of(tmp_path / "1", *(osv(f"A-{n}", f"p{n % 7}") for n in range(60))), tmp_path / "db")
+    content = (tmp_path / "db").read_bytes()
+    rnd = random.Random(3)
+    for _ in range(150):
+        damaged = bytearray(content)
+        for _ in range(rnd.randrange(1, 30)):
+            damaged[rnd.randrange(len(damaged))] = rnd.randrange(256)
+        (tmp_path / "bad").write_bytes(damaged)
+        with contextlib.suppress(DatabaseError), open_database(tmp_path / "bad") as database:
+            for package in range(7):
+                for hit in database.lookup("PyPI", f"p{package}"):
+                    database.advisory(hit.advisory)
+            changed_packages(tmp_path / "db", tmp_path / "bad")
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -131,7 +131,7 @@ def _affected(each: _Affected, scheme: str) -> Affected | None:
         events = tuple(_events(one))
         if events:
             ranges.append(Range(one.type, events))
-    listed = [version for version in each.versions or () if len(version) <= LONGEST][:_VERSIONS]
+    listed = [version for version in each.versions or () if len(version) <= LONGEST]
     told = tuple(one for one in ranges if one.type != "GIT")
     if told or listed:
         ranges = list(told)  # commits say nothing more about packages that have versions
@@ -164,7 +164,7 @@ def _events(each: _Range) -> list[Event]:
             ("last_affected", event.last_affected),
             ("limit", event.limit),
         ):
-            if version is not None and len(events) < _EVENTS:
+            if version is not None:
                 events.append(Event(kind, version[: LONGEST + 1]))  # type: ignore[arg-type]
     return events
 
@@ -243,4 +243,4 @@ class _Osv(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Osv)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,127}")
 _CVE = re.compile(r"CVE-[0-9]{4}-[0-9]{4,19}")
-_NAME, _VERSIONS, _EVENTS = 500, 20_000, 2000
+_NAME = 500

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 import apsw
@@ -86,7 +86,7 @@ class Database:
     @property
     def count(self) -> int:
         """Advisories in it."""
-        return int(self._meta.get("count", "0"))
+        return int(self._rows("SELECT count(*) FROM advisory WHERE body IS NOT NULL")[0][0])
 
     @property
     def ecosystems(self) -> frozenset[str]:
@@ -97,11 +97,14 @@ class Database:
         number = self._numbers.get(ecosystem)
         if number is None:
             return []
-        return [Hit(advisory, _AFFECTED.decode(body)) for advisory, body in self._rows(_LOOKUP, (number, name))]
+        try:
+            return [Hit(advisory, _AFFECTED.decode(body)) for advisory, body in self._rows(_LOOKUP, (number, name))]
+        except _DAMAGE as error:
+            raise DatabaseError(f"what the database says of {name} is damaged: {error}; import it again") from None
 
     def advisory(self, number: int) -> Advisory:
         """What a report says of it."""
-        rows = list(self._rows("SELECT body FROM advisory WHERE number = ?", (number,)))
+        rows = self._rows("SELECT body FROM advisory WHERE number = ?", (number,))
         if not rows:
             raise DatabaseError(f"the database names an advisory {number} that it does not have; import it again")
         return unpacked(rows[0][0])
@@ -125,10 +128,10 @@ class Database:
     ) -> None:
         self.close()
 
-    def _rows(self, sql: str, values: tuple[str | int, ...] = ()) -> apsw.Cursor:
+    def _rows(self, sql: str, values: tuple[str | int, ...] = ()) -> list[Any]:
         try:
-            return self._connection.execute(sql, values)
-        except apsw.Error as error:
+            return self._connection.execute(sql, values).fetchall()
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise DatabaseError(f"the vulnerability database cannot be read: {error}; import it again") from None
 
 
@@ -157,13 +160,14 @@ def packed(content: bytes) -> bytes:
 def unpacked(body: bytes) -> Advisory:
     try:
         return _ADVISORY.decode(zlib.decompressobj().decompress(body, _LARGEST))
-    except (zlib.error, msgspec.DecodeError) as error:
+    except _DAMAGE as error:
         raise DatabaseError(f"an advisory in the database is damaged: {error}; import it again") from None
 
 
 _AFFECTED = msgspec.msgpack.Decoder(tuple[Affected, ...])
 _ADVISORY = msgspec.msgpack.Decoder(Advisory)
 _LARGEST = 1 << 20
+_DAMAGE = (zlib.error, msgspec.DecodeError, UnicodeDecodeError, TypeError)
 _LOOKUP = "SELECT advisory, body FROM affected WHERE ecosystem = ? AND name = ? ORDER BY advisory"
 _COUNTS = """SELECT e.name, count(DISTINCT f.advisory) FROM ecosystem e JOIN affected f ON f.ecosystem = e.number
              GROUP BY e.name ORDER BY e.name"""

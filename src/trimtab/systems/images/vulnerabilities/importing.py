@@ -172,11 +172,7 @@ class _Builder:
             for package, digest in list(self._packages(number)):
                 self._execute("INSERT INTO package VALUES (?, ?, ?)", (number, package, digest))
                 whole.update(msgspec.msgpack.encode((name, package, digest)))
-        count = self._execute("SELECT count(*) FROM advisory WHERE body IS NOT NULL").get
-        self._many(
-            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-            [("digest", f"sha256:{whole.hexdigest()}"), ("count", str(count))],
-        )
+        self._execute("INSERT OR REPLACE INTO meta VALUES ('digest', ?)", (f"sha256:{whole.hexdigest()}",))
 
     def _packages(self, ecosystem: int) -> Iterator[tuple[str, bytes]]:
         """Each package of an ecosystem with the digest of all that is said of it, by name."""

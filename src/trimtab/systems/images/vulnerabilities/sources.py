@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ import msgspec
 class Limits(msgspec.Struct, frozen=True):
     """What is read of foreign data."""
 
-    file_bytes: int = 8 << 20
+    file_bytes: int = 16 << 20
     files: int = 2_000_000
     total_bytes: int = 32 << 30
     directory_bytes: int = 512 << 20  # the list of names in a zip file, which is read into memory at once
@@ -83,8 +83,15 @@ def _of_folder(folder: Path, limits: Limits, suffixes: tuple[str, ...]) -> Itera
             elif path.is_symlink() or not path.is_file():  # a link may lead out, a pipe would wait for ever
                 yield Document(str(path), None, "not a regular file")
             else:
-                with path.open("rb") as file:
-                    yield _bounded(str(path), file, limits)
+                yield _of_file(path, limits)
+
+
+def _of_file(path: Path, limits: Limits) -> Document:
+    try:
+        with path.open("rb") as file:
+            return _bounded(str(path), file, limits)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _of_zip(path: Path, limits: Limits, suffixes: tuple[str, ...]) -> Iterator[Document]:
@@ -108,8 +115,8 @@ def _of_zip(path: Path, limits: Limits, suffixes: tuple[str, ...]) -> Iterator[D
         raise SourceError(f"{path} is no zip file that can be read: {error}") from None
 
 
-def _bounded(name: str, file: object, limits: Limits) -> Document:
-    content: bytes = file.read(limits.file_bytes + 1)  # type: ignore[attr-defined]
+def _bounded(name: str, file: IO[bytes], limits: Limits) -> Document:
+    content = file.read(limits.file_bytes + 1)
     if len(content) > limits.file_bytes:
         return Document(name, None, f"over {limits.file_bytes:,} bytes")
     return Document(name, content)

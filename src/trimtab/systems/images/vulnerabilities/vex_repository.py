@@ -34,6 +34,7 @@ def read_repository(source: Path, *, limits: Limits = LIMITS) -> VexRepository:
         with source.open("rb") as file:
             content = file.read(limits.file_bytes + 1)
         return VexRepository(name=source.name, documents=(parse(content),))
+    source = source.absolute()
     files = _within(source, {name: _parsed(name, content) for name, content, _ in documents(source, limits)})
     index = files.get(INDEX)
     listed = _listed(index) if isinstance(index, bytes) else None
