@@ -35,7 +35,8 @@ from rich.table import Table
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.images.layers.cache import LayerCache
 from trimtab.systems.images.layers.image import Inventory, merge
-from trimtab.systems.images.layers.layer import LayerResult, read_layer
+from trimtab.systems.images.layers.layer import read_layer
+from trimtab.systems.images.layers.result import LayerResult
 from trimtab.systems.images.sbom import spdx
 from trimtab.systems.images.sbom.subject import Subject
 

@@ -10,7 +10,8 @@ import zipfile
 from collections.abc import Mapping
 
 from trimtab.systems.images.layers.image import Inventory, merge
-from trimtab.systems.images.layers.layer import LayerResult, read_layer
+from trimtab.systems.images.layers.layer import read_layer
+from trimtab.systems.images.layers.result import LayerResult
 
 DEBIAN = b'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n'
 

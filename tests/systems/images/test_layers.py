@@ -20,7 +20,7 @@ from trimtab.storage.scratch import Scratch
 from trimtab.systems.images.layers.cache import LayerCache
 from trimtab.systems.images.layers.decompress import Decompressor
 from trimtab.systems.images.layers.image import merge
-from trimtab.systems.images.layers.layer import LayerResult, read_layer, read_layer_async
+from trimtab.systems.images.layers.layer import read_layer, read_layer_async
 from trimtab.systems.images.layers.problems import (
     LayerDamaged,
     LayerError,
@@ -29,6 +29,7 @@ from trimtab.systems.images.layers.problems import (
     LayerUnsupported,
     Limits,
 )
+from trimtab.systems.images.layers.result import LayerResult
 
 STATUS = "var/lib/dpkg/status"
 BASH, LIBC = dpkg_stanza("bash", "5.2-1"), dpkg_stanza("libc6", "2.36-9")

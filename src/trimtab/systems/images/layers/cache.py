@@ -16,7 +16,7 @@ import msgspec
 
 from trimtab.storage.scratch import ScratchDir
 from trimtab.storage.threads import in_thread
-from trimtab.systems.images.layers.layer import LayerResult
+from trimtab.systems.images.layers.result import LayerResult
 
 EXTRACTOR = 1
 """To be raised whenever a reader finds more, or a result has another form."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trimtab.systems.images.layers.layer import Finding, LayerResult, path_key
+from trimtab.systems.images.layers.result import Finding, LayerResult, path_key
 from trimtab.systems.images.packages.package import OS_TYPES, Distro, Package
 
 _MAX_LINKS = 4
@@ -57,7 +57,7 @@ def merge(layers: Sequence[LayerResult]) -> Inventory:
 
 
 class _Cover:
-    """What of the layers below cannot be seen through a layer. Folders are asked for again and again, and remembered."""
+    """What of the layers below cannot be seen through a layer. What it says of folders is remembered."""
 
     def __init__(self, layer: LayerResult, keys: dict[str, int]) -> None:
         self._paths = array("Q", layer.paths)

@@ -6,9 +6,9 @@
 
 A result is plain data without file contents, so that it can be cached by diffID and merged with others (`image.py`).
 
-Guarantees: a result is returned only when the digest of the compressed bytes and the diffID are the expected ones. Memory
-is bounded by one held file (`Limits.held_bytes`) and one piece, whatever the layer's size; an rpm database in SQLite is
-held to the end. A file that cannot be read is a warning.
+Guarantees: a result is returned only when the digest of the compressed bytes and the diffID are those that were given.
+Memory is bounded by one held file (`Limits.held_bytes`) and one piece, whatever the layer's size; an rpm database in
+SQLite is held to the end. A file that cannot be read is a warning.
 
 Caveats: an executable over `Limits.executable_bytes` is searched for Go's build information only, in passing.
 """
@@ -25,6 +25,7 @@ import msgspec
 
 from trimtab.systems.images.layers.decompress import Decompressor
 from trimtab.systems.images.layers.problems import LIMITS, LayerMismatch, LayerTooLarge, LayerUnsupported, Limits
+from trimtab.systems.images.layers.result import Finding, LayerResult, path_key
 from trimtab.systems.images.layers.sinks import Executable, Whole
 from trimtab.systems.images.layers.tar import Entry, Kind, Sink, Walker, clean
 from trimtab.systems.images.packages import debian_copyright, executables, rpm
@@ -51,30 +52,6 @@ _MAX_NAME, _MAX_LICENSES = 1000, 20_000  # characters
 _BATCH = 1 << 20  # bytes for one trip to a thread
 
 
-class Finding(msgspec.Struct, frozen=True, array_like=True):
-    """The packages that one file of the layer names."""
-
-    path: str
-    packages: tuple[Package, ...]
-
-
-class LayerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a layer does to the layers below it."""
-
-    digest: str  # of the bytes as the registry holds them
-    diff_id: str  # of the tar
-    size: int  # of the tar
-    entries: int
-    findings: tuple[Finding, ...] = ()
-    distros: dict[str, Distro] = {}
-    links: dict[str, str] = {}  # symlinks that stand where an os-release is looked for
-    licenses: dict[str, tuple[str, ...]] = {}  # of Debian packages, by their names
-    removed: tuple[str, ...] = ()  # whiteouts
-    opaque: tuple[str, ...] = ()  # folders whose lower content is gone; "" is the root
-    paths: bytes = b""  # sorted 8-byte digests of every path that is no folder: these replace what is below
-    warnings: tuple[str, ...] = ()
-
-
 def read_layer(
     chunks: Iterable[bytes], *, media_type: str = "", digest: str = "", diff_id: str = "", limits: Limits = LIMITS
 ) -> LayerResult:
@@ -93,7 +70,7 @@ async def read_layer_async(
     diff_id: str = "",
     limits: Limits = LIMITS,
 ) -> LayerResult:
-    """The same from a connection; the work is done in threads, where all that counts releases the interpreter's lock."""
+    """The same from a connection. The work is done in threads, and its heavy parts release the interpreter's lock."""
     reader = LayerReader(media_type=media_type, digest=digest, diff_id=diff_id, limits=limits)
     batch = bytearray()
     async for chunk in chunks:
@@ -275,11 +252,6 @@ def _is_short(entry: Entry) -> bool:
 def _is_oversize(package: Package) -> bool:
     texts = (package.name, package.version, package.namespace, package.source, package.source_version, package.arch)
     return max(map(len, texts)) > _MAX_NAME or sum(map(len, package.licenses)) > _MAX_LICENSES
-
-
-def path_key(path: str) -> int:
-    """Eight bytes that stand for a path in `LayerResult.paths`."""
-    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
 def link_target(path: str, target: str, limits: Limits = LIMITS) -> str:

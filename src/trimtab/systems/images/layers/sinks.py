@@ -31,7 +31,7 @@ class Whole:
 
 
 class Executable:
-    """Looks at the first bytes of any file. An executable is collected whole, or searched in passing when it is large."""
+    """Looks at the first bytes of a file. An executable is collected, or searched in passing when it is large."""
 
     def __init__(self, size: int, held: int, done: Done) -> None:
         self._size = size

@@ -5,11 +5,12 @@
         walker.feed(piece)
     walker.finish()
 
-Guarantees: any split of the bytes gives the same entries and bodies; nothing is held but a header, a pax record or a long
-name; what is not wanted is skipped without a copy. Paths are relative, without `.` and `..`.
+Guarantees: any split of the bytes gives the same entries and bodies; nothing is held but a header, a pax record or a
+long name; what is not wanted is skipped without a copy. Paths are relative, without `.` and `..`.
 
-Read: v7, ustar, GNU (long names, base-256 numbers, old sparse), pax (path, linkpath, size). Global pax headers are passed
-over as Go's reader does. The body of a sparse file is not handed out: `Entry.sparse` says so.
+Read: v7, ustar, GNU (long names, base-256 numbers, old sparse), pax (path, linkpath, size). Global pax headers are
+passed over as Go's reader does. The body of a sparse file comes as it is packed: `Entry.sparse` says so, and a visitor
+had better not take it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Licences of Debian packages: `usr/share/doc/<package>/copyright`, in the machine-readable form or in free words.
 
-The machine-readable form names licences in Debian's own short words, of which the usual ones are turned into SPDX's. Free
-words are searched for the common licences that they refer to.
+The machine-readable form names licences in Debian's own short words, of which the usual ones are turned into SPDX's.
+Free words are searched for the common licences that they refer to.
 """
 
 from __future__ import annotations

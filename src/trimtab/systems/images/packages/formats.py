@@ -1,4 +1,4 @@
-"""Which file of an image is read by which reader. It is asked for every file, so it looks at names before anything else."""
+"""Which file of an image is read by which reader. It is asked for every file, so it looks at names first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Go programs: the modules in the build information that the linker leaves in every program.
 
-The block starts with a mark at an address divisible by 16. Since Go 1.18 the version and the list of modules follow it; before,
-pointers to them did, which can be followed in ELF files only (`debug/buildinfo` of Go describes both).
+The block starts with a mark at an address divisible by 16. Since Go 1.18 the version and the list of modules follow it;
+before, pointers to them did, which can be followed in ELF files only (`debug/buildinfo` of Go describes both).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Java archives: the Maven coordinates in `pom.properties`, else what the manifest and the file's name say; nested archives too.
+"""Java archives: the Maven coordinates in `pom.properties`, else what the manifest and the file's name say; nested
+archives too.
 
 An archive that was put together from others (a shaded jar) has the properties of each of them, and each is a package.
 """

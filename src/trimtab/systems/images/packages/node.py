@@ -1,7 +1,7 @@
 """Node packages: the `package.json` of a package that is installed in a `node_modules` folder.
 
-Manifests deeper inside a package (fixtures of its tests, folders that only say `"type": "module"`) are no packages, nor is
-the application's own.
+Manifests deeper inside a package (fixtures of its tests, folders that only say `"type": "module"`) are no packages, nor
+is the application's own.
 """
 
 from __future__ import annotations

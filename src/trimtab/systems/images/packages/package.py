@@ -1,7 +1,7 @@
 """A package that was found in an image, and the distribution that the image is made of.
 
-Every reader of this room returns these, and SBOMs and vulnerability reports are made from them. They are plain data: layer
-results keep them in their cache, so a change of a field needs a new extractor version (`layers/cache.py`).
+Every reader of this room returns these, and SBOMs and vulnerability reports are made from them. They are plain data:
+layer results keep them in their cache, so a change of a field needs a new extractor version (`layers/cache.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Package URLs, written by the rules of the purl specification for the types that are found in images.
 
-An SBOM has thousands of them, and names come from files that anyone may have written: this writes any name in a few microseconds
-and never fails. The tests hold it to packageurl-python.
+An SBOM has thousands of them, and names come from files that anyone may have written: this writes any name in a few
+microseconds and never fails. The tests hold it to packageurl-python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python distributions: `METADATA` of a dist-info folder, `PKG-INFO` of an egg-info folder, or a lone `.egg-info` file."""
+"""Python distributions: `METADATA` in a dist-info folder, `PKG-INFO` in an egg-info folder, or an `.egg-info` file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Packages of rpm: one database of headers in three forms (SQLite, NDB, BDB), told by its first bytes.
 
-The forms differ only in how a header's bytes are found: `rpm_sqlite`, `rpm_ndb`, `rpm_bdb`. A header is an index of tags and a
-store of values, all in big-endian.
+The forms differ only in how a header's bytes are found: `rpm_sqlite`, `rpm_ndb`, `rpm_bdb`. A header is an index of
+tags and a store of values, all in big-endian.
 """
 
 from __future__ import annotations

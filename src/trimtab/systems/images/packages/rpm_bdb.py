@@ -1,7 +1,7 @@
 """The headers in an rpm database that is a hash of Berkeley DB (`Packages`): the values of all pairs.
 
-Values lie in the pages of the hash or, as nearly always, in chains of overflow pages. The file's byte order is that of the
-machine which made it.
+Values lie in the pages of the hash or, as nearly always, in chains of overflow pages. The file's byte order is that of
+the machine which made it.
 """
 
 from __future__ import annotations

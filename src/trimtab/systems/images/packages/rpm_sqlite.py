@@ -1,8 +1,8 @@
 """The headers in an rpm database that is an SQLite file: the last column of its table `Packages`.
 
-It is read from the bytes themselves, by the file format of SQLite: nothing is copied but the rows, and no file is made. Pages in
-a write-ahead log beside it take the place of its own. A frame of the log counts up to the last commit while its salts are
-those of the log; its checksum is not computed, as a layer is not a file that a crash left.
+It is read from the bytes themselves, by the file format of SQLite: nothing is copied but the rows, and no file is made.
+Pages in a write-ahead log beside it take the place of its own. A frame of the log counts up to the last commit while
+its salts are those of the log; its checksum is not computed, as a layer is not a file that a crash left.
 """
 
 from __future__ import annotations

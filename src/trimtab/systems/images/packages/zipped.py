@@ -53,7 +53,7 @@ def members(body: Body) -> Iterator[Member]:
 
 
 def _directory(body: Body, end: int) -> tuple[int, int, int]:
-    """Size and offset of the central directory, and how many it lists: in the wide form when they do not fit the narrow."""
+    """Size and offset of the central directory, and how many members it lists; of zip64 where there is one."""
     count, size, start = struct.unpack_from("<HII", body, end + 10)
     locator = end - _LOCATOR_SIZE
     if (start != 0xFFFFFFFF and count != 0xFFFF) or locator < 0 or body[locator : locator + 4] != _LOCATOR:

@@ -1,7 +1,7 @@
 """Licences as packages declare them, told apart: expressions of SPDX, and any other words.
 
-Only identifiers that are in the table count as SPDX's; it has those that packages in images use. A word that is not there
-becomes a reference with the declared text, which is always true, if less exact.
+Only identifiers that are in the table count as SPDX's; it has those that packages in images use. A word that is not
+there becomes a reference with the declared text, which is always true, if less exact.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _IDS = frozenset(
     """
     0BSD AFL-2.0 AFL-2.1 AFL-3.0 AGPL-3.0 AGPL-3.0-only AGPL-3.0-or-later Apache-1.0 Apache-1.1 Apache-2.0 APSL-2.0
     Artistic-1.0 Artistic-1.0-Perl Artistic-2.0 Beerware BlueOak-1.0.0 BSD-1-Clause BSD-2-Clause BSD-2-Clause-Patent
-    BSD-3-Clause BSD-3-Clause-Clear BSD-4-Clause BSD-4-Clause-UC BSL-1.0 bzip2-1.0.6 CC-BY-3.0 CC-BY-4.0 CC-BY-SA-3.0
-    CC-BY-SA-4.0 CC0-1.0 CDDL-1.0 CDDL-1.1 CECILL-2.1 CPL-1.0 curl EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 FSFAP FSFUL FSFULLR
-    FTL GFDL-1.1-or-later GFDL-1.2-only GFDL-1.2-or-later GFDL-1.3-only GFDL-1.3-or-later GPL-1.0-only GPL-1.0-or-later GPL-1.0+
-    GPL-2.0 GPL-2.0+ GPL-2.0-only GPL-2.0-or-later GPL-3.0 GPL-3.0+ GPL-3.0-only GPL-3.0-or-later HPND HPND-sell-variant ICU
-    IJG ImageMagick Info-ZIP IPL-1.0 ISC JSON LGPL-2.0 LGPL-2.0+ LGPL-2.0-only LGPL-2.0-or-later LGPL-2.1 LGPL-2.1+
-    LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0 LGPL-3.0+ LGPL-3.0-only LGPL-3.0-or-later Libpng libpng-2.0 libtiff
-    MIT MIT-0 MIT-CMU MirOS MPL-1.0 MPL-1.1 MPL-2.0 MS-PL MS-RL NCSA NTP OFL-1.1 OLDAP-2.8 OpenSSL OSL-3.0 PHP-3.0 PHP-3.01
-    PostgreSQL PSF-2.0 Python-2.0 Python-2.0.1 Qhull Ruby SGI-B-2.0 Sleepycat SMLNJ SSH-OpenSSH SSH-short TCL
-    Unicode-3.0 Unicode-DFS-2015 Unicode-DFS-2016 Unlicense UPL-1.0 Vim W3C WTFPL X11 XFree86-1.1 Zlib zlib-acknowledgement
-    ZPL-2.0 ZPL-2.1
+    BSD-3-Clause BSD-3-Clause-Clear BSD-4-Clause BSD-4-Clause-UC BSL-1.0 bzip2-1.0.6 CC-BY-3.0 CC-BY-4.0
+    CC-BY-SA-3.0 CC-BY-SA-4.0 CC0-1.0 CDDL-1.0 CDDL-1.1 CECILL-2.1 CPL-1.0 curl EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2
+    FSFAP FSFUL FSFULLR FTL GFDL-1.1-or-later GFDL-1.2-only GFDL-1.2-or-later GFDL-1.3-only GFDL-1.3-or-later
+    GPL-1.0-only GPL-1.0-or-later GPL-1.0+ GPL-2.0 GPL-2.0+ GPL-2.0-only GPL-2.0-or-later GPL-3.0 GPL-3.0+
+    GPL-3.0-only GPL-3.0-or-later HPND HPND-sell-variant ICU IJG ImageMagick Info-ZIP IPL-1.0 ISC JSON LGPL-2.0
+    LGPL-2.0+ LGPL-2.0-only LGPL-2.0-or-later LGPL-2.1 LGPL-2.1+ LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0 LGPL-3.0+
+    LGPL-3.0-only LGPL-3.0-or-later Libpng libpng-2.0 libtiff MIT MIT-0 MIT-CMU MirOS MPL-1.0 MPL-1.1 MPL-2.0 MS-PL
+    MS-RL NCSA NTP OFL-1.1 OLDAP-2.8 OpenSSL OSL-3.0 PHP-3.0 PHP-3.01 PostgreSQL PSF-2.0 Python-2.0 Python-2.0.1
+    Qhull Ruby SGI-B-2.0 Sleepycat SMLNJ SSH-OpenSSH SSH-short TCL Unicode-3.0 Unicode-DFS-2015 Unicode-DFS-2016
+    Unlicense UPL-1.0 Vim W3C WTFPL X11 XFree86-1.1 Zlib zlib-acknowledgement ZPL-2.0 ZPL-2.1
     """.split()  # noqa: SIM905 - a table
 )
 _EXCEPTIONS = frozenset(

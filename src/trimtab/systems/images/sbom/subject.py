@@ -1,7 +1,7 @@
 """The image that a document describes, and what two writers of documents have in common.
 
-Documents are deterministic: the same subject, inventory, moment and namespace give the same bytes, so that the same SBOM is the
-same blob.
+Documents are deterministic: the same subject, inventory, moment and namespace give the same bytes, so that the same
+SBOM is the same blob.
 """
 
 from __future__ import annotations
