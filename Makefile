@@ -37,7 +37,7 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-packages: setup ## the programs that tests use and pip cannot bring: kubectl, openssl, PostgreSQL
+packages: setup ## the programs that tests use and pip cannot bring: kubectl, PostgreSQL, snmpd, sshd, …
 	@scripts/packages.sh
 
 cluster: ## build a real kube-apiserver and etcd to compare with (once, outside the checkout)
@@ -51,14 +51,16 @@ docs: setup packages ## the pictures and the generated parts of the documentatio
 	$(BIN)/python scripts/reference.py
 	$(BIN)/python -m tests.differential.page
 
-bench: setup cluster ## the benchmarks, beside their peers
+bench: setup packages cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/server.py
 	$(BIN)/python bench/runtime.py
+	$(BIN)/python bench/discovery.py
 	$(BIN)/python bench/cel.py
 
-bench-quick: setup cluster ## a tenth of the load: that the benchmarks work
+bench-quick: setup packages cluster ## a tenth of the load: that the benchmarks work
 	$(BIN)/python bench/server.py --quick
 	$(BIN)/python bench/runtime.py --quick
+	$(BIN)/python bench/discovery.py --quick
 	$(BIN)/python bench/cel.py
 
 clean: ## remove the virtual environment and caches

@@ -1,6 +1,6 @@
 """Sweeps side by side: Trimtab, masscan, nmap and fping on one network with 4,096 live devices, in one run.
 
-    python bench/discovery.py [--quick] [--runs N] [--json FILE]
+    python bench/discovery.py [--quick] [--runs N] [--json FILE] [--docs]
 
 The network is a /16 between two namespaces (trimtab.lab.network): 4,096 addresses answer, the others are silent. Behind
 them is one snmpd and one TCP server, so that what is measured is the scanner and not a farm of devices. Ours asks what
@@ -8,15 +8,18 @@ each device is (sysDescr, sysObjectID, sysName by SNMP) and sends everything aga
 asks whether a port is open, once, so one line is ours without repetition. A time is that of the whole process, the
 start of the interpreter included.
 
-Then the same with every processor kept busy by other processes.
+Then the same with every processor kept busy by other processes. At last, how many devices are identified in a second by
+each protocol, beside the bare library on the same servers.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -31,14 +34,19 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 sys.path.insert(0, str(HERE / "peers"))
 
+import gnmi_rate  # noqa: E402 - of bench/peers
+import snmp_rate  # noqa: E402
+import ssh_rate  # noqa: E402
 from scanners import Ran, Scanner, fping, masscan, nmap, run, snmp, tcp  # noqa: E402 - of bench/peers
 from sweep import COMMUNITY, SNMP_PORT, TCP_PORT  # noqa: E402
 
 from trimtab.lab.network import Bed, available  # noqa: E402
 from trimtab.testing.processes import Process  # noqa: E402
 
+Rates = dict[str, dict[str, float]]
 LIVE = 4096
 RATE = 120_000
 DEFAULT_RATE = 20_000
@@ -99,20 +107,68 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a quarter of the network, once, to see that it works")
     parser.add_argument("--runs", type=int, help="of each, but for the slow ones")
     parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/benchmarks.md")
     options = parser.parse_args()
     missing = [name for name in ("masscan", "nmap", "fping", "snmpd") if shutil.which(name) is None]
     if missing or available():
         sys.exit(available() or f"not installed: {', '.join(missing)} (the Debian packages have the same names)")
     scale = QUICK if options.quick else FULL
     lines = measure(scale, options.runs or scale.runs)
+    rates = asyncio.run(identifications(options.quick))
     show(lines, scale)
+    show_rates(rates)
+    if options.docs:
+        put(ROOT / "docs" / "benchmarks.md", f"{sweeps_table(lines, scale)}\n\n{rates_table(rates)}")
     if options.json:
         figures = [
             {"name": line.name, "busy": line.busy, "seconds": [ran.seconds for ran in line.runs]}
             | {"found": [ran.found for ran in line.runs], "memory": line.memory}
             for line in lines
         ]
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        options.json.write_text(json.dumps({"sweeps": figures, "rates": rates}, indent=2) + "\n")
+
+
+async def identifications(quick: bool) -> Rates:
+    """In a second, one by one: servers and clients share this machine."""
+    found: Rates = {}
+    for protocol, module, devices in (("gnmi", gnmi_rate, 300), ("", ssh_rate, 60), ("snmp", snmp_rate, 2000)):
+        part = await module.measure(devices // 10 if quick else devices, 1 if quick else 3)
+        found |= {f"{protocol} {name}".strip(): sides for name, sides in part.items()}
+        print(f"identification, {module.__name__}: measured", file=sys.stderr, flush=True)
+    return found
+
+
+def show_rates(rates: Rates) -> None:
+    table = Table(title="identifications in a second")
+    for title in ("", "trimtab", "bare library", "of it"):
+        table.add_column(title, justify="right" if title else "left")
+    for name, sides in rates.items():
+        ours, ceiling = sides["ours"], sides["ceiling"]
+        table.add_row(name, f"{ours:,.0f}", f"{ceiling:,.0f}", f"{ours / ceiling:.2f}")
+    Console(width=130).print(table)
+
+
+def sweeps_table(lines: list[Line], scale: Scale) -> str:
+    rows = [f"| {scale.prefix}, {LIVE:,} live | median | slowest | found at least |", "|-|-:|-:|-:|"]
+    for line in lines:
+        slowest = max(ran.seconds for ran in line.runs)
+        name = line.name + (", all processors busy" if line.busy else "")
+        rows.append(f"| {name} | {line.seconds:.2f} s | {slowest:.2f} s | {line.found:,} |")
+    said = [f"- {text}: {'reached' if reached else 'behind'}." for text, reached in goals(lines)]
+    return "\n".join([*rows, "", *said])
+
+
+def rates_table(rates: Rates) -> str:
+    rows = ["| identifications in a second | Trimtab | bare library | of it |", "|-|-:|-:|-:|"]
+    for name, sides in rates.items():
+        ours, ceiling = sides["ours"], sides["ceiling"]
+        rows.append(f"| {name} | {ours:,.0f} | {ceiling:,.0f} | {ours / ceiling:.2f} |")
+    return "\n".join(rows)
+
+
+def put(page: Path, text: str) -> None:
+    marks = re.compile(r"(<!-- begin discovery figures -->\n).*?(<!-- end discovery figures -->)", re.DOTALL)
+    page.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page.read_text()))
 
 
 def measure(scale: Scale, runs: int) -> list[Line]:

@@ -43,5 +43,8 @@ debian ip iproute2
 debian snmpd snmpd
 debian sshd openssh-server
 debian netconfd netconfd
+debian nmap nmap
+debian masscan masscan
+debian fping fping
 postgres
 kubectl
