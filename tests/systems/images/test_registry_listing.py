@@ -272,6 +272,15 @@ async def test_tags_before_a_broken_page_are_read_and_the_repository_is_not_whol
     assert (coverage.whole, coverage.partly) == (set(), {"team/app"})
 
 
+async def test_a_repository_that_vanishes_between_pages_is_not_absent(peer: Peer) -> None:
+    await peer.pusher.push("team/app", "1", AMD)
+    link = {"Link": '</v2/team/app/tags/list?last=1>; rel="next"'}
+    peer.proxy.fault("GET", "tags/list.n=1000", Answered(200, link, b'{"tags": ["1"]}'))
+    peer.proxy.fault("GET", "tags/list.last=1", Answered(404))
+    _, coverage = await peer.listed()
+    assert (coverage.whole, coverage.partly, coverage.absent) == (set(), {"team/app"}, set())
+
+
 async def test_a_catalogue_that_breaks_off_is_told_and_what_it_named_is_read(peer: Peer) -> None:
     await peer.pusher.push("team/app", "1", AMD)
     link = {"Link": '</v2/_catalog?last=x>; rel="next"'}
@@ -340,8 +349,9 @@ async def test_a_registry_that_fails_at_every_turn_is_given_up(peer: Peer) -> No
 
 async def test_a_registry_that_bears_few_requests_at_once_is_listed_whole(peer: Peer) -> None:
     for number in range(60):
-        await peer.pusher.push("team/app", f"t{number}", AMD)
-    peer.proxy.fault("HEAD", "", Crowded(most=3))
+        await peer.pusher.push(f"team/app{number % 15}", f"t{number}", AMD)
+    for method in ("HEAD", "GET"):
+        peer.proxy.fault(method, "tags|manifests", Crowded(most=3))
     outcomes, coverage = await peer.listed()
     assert Counter(type(each) for each in outcomes.values()) == {Found: 60}
     assert coverage.complete

@@ -19,10 +19,10 @@ to the consumer, for then there is nothing to list; a later one is a Failed with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from trimtab.systems.images.registry.client import NotModified, RegistryClient
 from trimtab.systems.images.registry.errors import BadAnswer, NotFound, RateLimited, RegistryError, Unavailable
@@ -40,6 +40,8 @@ from trimtab.systems.images.registry.outcomes import (
 from trimtab.systems.images.registry.resolving import Resolver
 from trimtab.systems.images.registry.turns import Turns
 from trimtab.systems.images.registry.width import Width
+
+T = TypeVar("T")
 
 Filter = Callable[[str, str], bool]
 """Whether a tag (repository, tag) is wanted. FilterFailed when it cannot tell."""
@@ -102,6 +104,7 @@ class Listing:
             yield outcome
 
     async def _all(self) -> None:
+        ending: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 workers = [group.create_task(self._work()) for _ in range(self._concurrency)]
@@ -109,19 +112,12 @@ class Listing:
                     await self._open_all(listers)
                 await self._turns.close()
                 await asyncio.wait(workers)
-            self._leave_off()
             self.coverage.ended = not self._given_up
-            await self._outcomes.put(None)
         except BaseExceptionGroup as errors:
-            self._leave_off()
-            await self._outcomes.put(_first(errors))
+            ending = _first(errors)
         finally:
-            self._leave_off()
-
-    def _leave_off(self) -> None:
-        """What has tags without an outcome is not whole."""
-        self.coverage.partly.update(self._owed)
-        self._owed.clear()
+            self.coverage.partly.update(self._owed)  # they have tags without an outcome
+        await self._outcomes.put(ending)
 
     async def _open_all(self, listers: asyncio.TaskGroup) -> None:
         """Each repository is read by a task of its own, as far as there is room."""
@@ -159,25 +155,23 @@ class Listing:
             await self._tell(Failed(error=error))
 
     async def _list(self, repository: str) -> None:
-        tags: list[str] = []
-        whole = False
+        tags: list[str] = []  # those before an error count
         try:
-            async with aclosing(self._client.tags(repository)) as pages:
-                async for tag in pages:
-                    tags.append(tag)  # noqa: PERF401 - those before an error count
-            whole = True
-        except NotFound as error:
-            self.coverage.absent.add(repository)
-            if self._repositories is not None:  # a catalogue may name what has no tags any more
-                await self._tell(Failed(error=error, repository=repository))
-            whole = True
-        except RegistryError as error:
-            self.coverage.partly.add(repository)
-            await self._tell(Failed(error=error, repository=repository))
-        if whole and repository not in self.coverage.absent:
+            await self._patiently(lambda: self._read_tags(repository, tags))
             self._owed[repository] = len(tags)
             self._settle(repository)
+        except RegistryError as error:
+            absent = isinstance(error, NotFound) and not tags
+            (self.coverage.absent if absent else self.coverage.partly).add(repository)
+            if not absent or self._repositories is not None:  # a catalogue may name what has no tags any more
+                await self._tell(Failed(error=error, repository=repository))
         await self._add(repository, tags)
+
+    async def _read_tags(self, repository: str, tags: list[str]) -> None:
+        tags.clear()
+        async with aclosing(self._client.tags(repository)) as pages:
+            async for tag in pages:
+                tags.append(tag)  # noqa: PERF401 - not to be lost with an error
 
     async def _add(self, repository: str, tags: Sequence[str]) -> None:
         self.coverage.tags += len(tags)
@@ -205,18 +199,18 @@ class Listing:
         except FilterFailed as failed:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.FILTER_FAILED, detail=str(failed))
         try:
-            return await self._patiently(repository, tag)
+            return await self._patiently(lambda: self._asked(repository, tag))
         except NotFound:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.GONE)
         except RegistryError as error:
             return Failed(error=error, repository=repository, tag=tag)
 
-    async def _patiently(self, repository: str, tag: str) -> Outcome:
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Asked again where the registry only wants fewer requests at once. It waits as long as the registry wishes."""
         for _ in range(AGAIN):
             try:
                 async with self._width:
-                    outcome = await self._asked(repository, tag)
+                    answer = await ask()
             except RateLimited as limited:
                 self._width.narrow()
                 if (limited.retry_after or 0.0) > LONGEST_WISH:
@@ -224,9 +218,9 @@ class Listing:
                     raise
             else:
                 self._width.widen()
-                return outcome
+                return answer
         async with self._width:
-            return await self._asked(repository, tag)
+            return await ask()
 
     async def _asked(self, repository: str, tag: str) -> Outcome:
         known = self._known.get((repository, tag))
