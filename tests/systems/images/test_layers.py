@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import random
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -67,6 +68,19 @@ def test_any_compression_in_any_pieces_gives_the_same(layer, step):
 def test_bytes_of_another_digest_are_refused():
     with pytest.raises(LayerMismatch, match="not sha256:00"):
         read_layer([packed(RAW)], digest="sha256:" + "0" * 64)
+
+
+def test_a_digest_by_sha512_is_verified_too():
+    layer = packed(RAW)
+    long = f"sha512:{hashlib.sha512(layer).hexdigest()}"
+    assert read_layer([layer], digest=long).digest == long
+    with pytest.raises(LayerMismatch):
+        read_layer([layer + bytes(1)], digest=long)
+
+
+def test_a_digest_of_an_unknown_kind_is_refused():
+    with pytest.raises(LayerUnsupported, match="md5"):
+        read_layer([packed(RAW)], digest="md5:00")
 
 
 def test_an_archive_of_another_diff_id_is_refused():
@@ -325,6 +339,28 @@ def test_warnings_are_bounded():
 def test_too_many_packages_are_refused():
     with pytest.raises(LayerTooLarge, match="packages"):
         read_layer([RAW], limits=Limits(packages=1))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        tar({f"{'long' * 20}{number}/.wh.x": b"" for number in range(30)}),
+        tar(
+            {"0/node_modules/x/package.json": LEFT_PAD},
+            hardlinks={
+                f"{number}/node_modules/x/package.json": "0/node_modules/x/package.json" for number in range(1, 60)
+            },
+        ),
+    ],
+    ids=["whiteouts", "hard links"],
+)
+def test_what_a_result_keeps_is_bounded(raw):
+    with pytest.raises(LayerTooLarge, match="take more than 2000 bytes"):
+        read_layer([raw], limits=Limits(kept_bytes=2000))
+
+
+def test_an_os_release_without_end_is_not_held():
+    assert inventory(tar({"etc/os-release": b"ID=x\n" + b" " * (2 << 20)})).distro.id == ""
 
 
 async def test_a_layer_is_read_once_for_all_who_want_it(tmp_path):

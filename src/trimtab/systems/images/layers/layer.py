@@ -91,8 +91,8 @@ class LayerReader:
             raise LayerUnsupported(f"{media_type[:120]!r} is no media type of an image layer")
         self._expected = (digest, diff_id)
         self._limits = limits
-        self._outer = hashlib.sha256()
-        self._inner = hashlib.sha256()
+        self._outer = _hash(digest)
+        self._inner = _hash(diff_id)
         self._decompressor = Decompressor(limits)
         self._walker = Walker(self._visit, limits)
         self._found: dict[str, tuple[Package, ...]] = {}
@@ -102,9 +102,10 @@ class LayerReader:
         self._licenses: dict[str, tuple[str, ...]] = {}
         self._removed: set[str] = set()
         self._opaque: set[str] = set()
-        self._paths: set[int] = set()
+        self._paths = array("Q")
         self._warnings: list[str] = []
         self._packages = 0
+        self._kept = 0
 
     def feed(self, chunk: bytes) -> None:
         self._outer.update(chunk)
@@ -115,7 +116,8 @@ class LayerReader:
         for piece in self._decompressor.finish():
             self._take(piece)
         self._walker.finish()
-        digest, diff_id = f"sha256:{self._outer.hexdigest()}", f"sha256:{self._inner.hexdigest()}"
+        digest = f"{self._outer.name}:{self._outer.hexdigest()}"
+        diff_id = f"{self._inner.name}:{self._inner.hexdigest()}"
         _verify("layer", self._expected[0], digest)
         _verify("layer's archive", self._expected[1], diff_id)
         self._read_held()
@@ -146,7 +148,7 @@ class LayerReader:
             return None
         if entry.kind is Kind.DIRECTORY:
             return None
-        self._paths.add(path_key(path))
+        self._paths.append(path_key(path))
         self._forget(path)
         if entry.kind is Kind.FILE:
             return self._file(entry, name)
@@ -163,6 +165,7 @@ class LayerReader:
             self._links.pop(path, None)
 
     def _whiteout(self, folder: str, name: str) -> None:
+        self._keep(len(folder) + len(name))
         if name == ".wh..wh..opq":
             self._opaque.add(folder)
         elif not name.startswith(".wh..wh."):  # the bookkeeping of aufs
@@ -174,8 +177,8 @@ class LayerReader:
             return Whole(entry.size, lambda body: self._copyright(package, body)) if _is_short(entry) else None
         form = recognise(path, name)
         if form is None:
-            if is_os_release(path) and not entry.sparse:
-                return Whole(entry.size, lambda body: self._os_release(path, body))
+            if is_os_release(path):
+                return Whole(entry.size, lambda body: self._os_release(path, body)) if _is_short(entry) else None
             if entry.size < executables.SMALLEST or entry.sparse:
                 return None
             return Executable(
@@ -204,11 +207,22 @@ class LayerReader:
         if any(_is_oversize(package) for package in packages):
             self.warn(path, f"it names packages with more than {_MAX_NAME} characters, which are left out")
             packages = tuple(package for package in packages if not _is_oversize(package))
+        self._find(path, packages)
+
+    def _find(self, path: str, packages: tuple[Package, ...]) -> None:
         self._packages += len(packages)
         if self._packages > self._limits.packages:
             raise LayerTooLarge(f"the layer names more than {self._limits.packages} packages")
+        self._keep(sum(_length(package) for package in packages))
         if packages:
             self._found[path] = packages
+
+    def _keep(self, size: int) -> None:
+        self._kept += size
+        if self._kept > self._limits.kept_bytes:
+            raise LayerTooLarge(
+                f"the packages and whiteouts of the layer take more than {self._limits.kept_bytes} bytes"
+            )
 
     def _hold(self, path: str, body: Body) -> None:
         self._held[path] = body
@@ -223,7 +237,7 @@ class LayerReader:
     def _hardlink(self, entry: Entry) -> None:
         packages = self._found.get(entry.target)
         if packages is not None:
-            self._found[entry.path] = tuple(msgspec.structs.replace(each, path=entry.path) for each in packages)
+            self._find(entry.path, tuple(msgspec.structs.replace(each, path=entry.path) for each in packages))
         elif entry.target in self._distros:
             self._distros[entry.path] = self._distros[entry.target]
         elif recognise(entry.path, entry.path.rpartition("/")[2]) is not None:
@@ -238,6 +252,7 @@ class LayerReader:
     def _copyright(self, package: str, body: Body) -> None:
         licenses = debian_copyright.read(body)
         if licenses:
+            self._keep(sum(map(len, licenses)))
             self._licenses[package] = licenses
 
     def warn(self, path: str, why: str) -> None:
@@ -246,12 +261,20 @@ class LayerReader:
 
 
 def _is_short(entry: Entry) -> bool:
+    """A text beside the packages; one that is too long says nothing that is needed."""
     return entry.size <= debian_copyright.MAX_BYTES and not entry.sparse
 
 
 def _is_oversize(package: Package) -> bool:
-    texts = (package.name, package.version, package.namespace, package.source, package.source_version, package.arch)
-    return max(map(len, texts)) > _MAX_NAME or sum(map(len, package.licenses)) > _MAX_LICENSES
+    return max(map(len, _texts(package))) > _MAX_NAME or sum(map(len, package.licenses)) > _MAX_LICENSES
+
+
+def _length(package: Package) -> int:
+    return sum(map(len, _texts(package))) + sum(map(len, package.licenses)) + len(package.path)
+
+
+def _texts(package: Package) -> tuple[str, ...]:
+    return package.name, package.version, package.namespace, package.source, package.source_version, package.arch
 
 
 def link_target(path: str, target: str, limits: Limits = LIMITS) -> str:
@@ -259,6 +282,14 @@ def link_target(path: str, target: str, limits: Limits = LIMITS) -> str:
     if target.startswith("/"):
         return clean(target, limits)
     return clean(f"{path.rpartition('/')[0]}/{target}", limits)
+
+
+def _hash(expected: str) -> hashlib._Hash:
+    """By the algorithm of the digest that is expected; OCI registers two."""
+    algorithm = expected.partition(":")[0] or "sha256"
+    if algorithm not in ("sha256", "sha512"):
+        raise LayerUnsupported(f"{expected[:80]!r} is no digest by sha256 or sha512")
+    return hashlib.new(algorithm)
 
 
 def _verify(what: str, expected: str, found: str) -> None:

@@ -14,7 +14,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     layer_bytes: int = 64 << 30  # of the tar, decompressed
     ratio: int = 300  # decompressed to compressed bytes, once `ratio_floor` bytes have come out
     ratio_floor: int = 256 << 20
-    entries: int = 2_000_000
+    entries: int = 1_000_000
     path_bytes: int = 16 << 10
     path_depth: int = 200
     record_bytes: int = 1 << 20  # a pax header or a long name
@@ -23,6 +23,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     )  # of one file that is kept in memory while it is read; formats have their own bounds too
     executable_bytes: int = 64 << 20  # of an executable that is held; a larger one is searched in passing
     packages: int = 200_000
+    kept_bytes: int = 64 << 20  # of all that a layer's result keeps: packages, licences, whiteouts
     warnings: int = 100
 
 
