@@ -17,22 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from array import array
 from collections.abc import AsyncIterator, Iterable
-from functools import partial
-
-import msgspec
 
 from trimtab.systems.images.layers.decompress import Decompressor
-from trimtab.systems.images.layers.problems import LIMITS, LayerMismatch, LayerTooLarge, LayerUnsupported, Limits
-from trimtab.systems.images.layers.result import Finding, LayerResult, path_key
-from trimtab.systems.images.layers.sinks import Executable, Whole
-from trimtab.systems.images.layers.tar import Entry, Kind, Sink, Walker, clean
-from trimtab.systems.images.packages import debian_copyright, executables, rpm
-from trimtab.systems.images.packages.distro import read_os_release
-from trimtab.systems.images.packages.formats import Read, is_os_release, recognise
-from trimtab.systems.images.packages.package import Body, Distro, Package
-from trimtab.systems.images.packages.problems import Unreadable
+from trimtab.systems.images.layers.harvest import Harvest
+from trimtab.systems.images.layers.problems import LIMITS, LayerMismatch, LayerUnsupported, Limits
+from trimtab.systems.images.layers.result import LayerResult
+from trimtab.systems.images.layers.tar import Walker
 
 MEDIA_TYPES = (
     "application/vnd.oci.image.layer.v1.tar",
@@ -48,7 +39,6 @@ MEDIA_TYPES = (
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
 )
 
-_MAX_NAME, _MAX_LICENSES = 1000, 20_000  # characters
 _BATCH = 1 << 20  # bytes for one trip to a thread
 
 
@@ -90,22 +80,11 @@ class LayerReader:
         if media_type and media_type.partition(";")[0] not in MEDIA_TYPES:
             raise LayerUnsupported(f"{media_type[:120]!r} is no media type of an image layer")
         self._expected = (digest, diff_id)
-        self._limits = limits
         self._outer = _hash(digest)
         self._inner = _hash(diff_id)
         self._decompressor = Decompressor(limits)
-        self._walker = Walker(self._visit, limits)
-        self._found: dict[str, tuple[Package, ...]] = {}
-        self._held: dict[str, Body] = {}  # rpm databases in SQLite, read when their log is there too
-        self._distros: dict[str, Distro] = {}
-        self._links: dict[str, str] = {}
-        self._licenses: dict[str, tuple[str, ...]] = {}
-        self._removed: set[str] = set()
-        self._opaque: set[str] = set()
-        self._paths = array("Q")
-        self._warnings: list[str] = []
-        self._packages = 0
-        self._kept = 0
+        self._harvest = Harvest(limits)
+        self._walker = Walker(self._harvest.visit, limits)
 
     def feed(self, chunk: bytes) -> None:
         self._outer.update(chunk)
@@ -120,168 +99,13 @@ class LayerReader:
         diff_id = f"{self._inner.name}:{self._inner.hexdigest()}"
         _verify("layer", self._expected[0], digest)
         _verify("layer's archive", self._expected[1], diff_id)
-        self._read_held()
-        return LayerResult(
-            digest=digest,
-            diff_id=diff_id,
-            size=self._decompressor.given,
-            entries=self._walker.entries,
-            findings=tuple(Finding(path, found) for path, found in sorted(self._found.items())),
-            distros=self._distros,
-            links=self._links,
-            licenses=self._licenses,
-            removed=tuple(sorted(self._removed)),
-            opaque=tuple(sorted(self._opaque)),
-            paths=array("Q", sorted(self._paths)).tobytes(),
-            warnings=tuple(self._warnings),
+        return self._harvest.result(
+            digest=digest, diff_id=diff_id, size=self._decompressor.given, entries=self._walker.entries
         )
 
     def _take(self, piece: bytes) -> None:
         self._inner.update(piece)
         self._walker.feed(piece)
-
-    def _visit(self, entry: Entry) -> Sink | None:
-        path = entry.path
-        folder, _, name = path.rpartition("/")
-        if name.startswith(".wh."):
-            self._whiteout(folder, name)
-            return None
-        if entry.kind is Kind.DIRECTORY:
-            return None
-        self._paths.append(path_key(path))
-        self._forget(path)
-        if entry.kind is Kind.FILE:
-            return self._file(entry, name)
-        if entry.kind is Kind.HARDLINK:
-            self._hardlink(entry)
-        elif entry.kind is Kind.SYMLINK and is_os_release(path):
-            self._links[path] = link_target(path, entry.target, self._limits)
-        return None
-
-    def _forget(self, path: str) -> None:
-        """Of two entries with one path the later one counts."""
-        if self._found.pop(path, None) is None and self._held.pop(path, None) is None:
-            self._distros.pop(path, None)
-            self._links.pop(path, None)
-
-    def _whiteout(self, folder: str, name: str) -> None:
-        self._keep(len(folder) + len(name))
-        if name == ".wh..wh..opq":
-            self._opaque.add(folder)
-        elif not name.startswith(".wh..wh."):  # the bookkeeping of aufs
-            self._removed.add(f"{folder}/{name[4:]}" if folder else name[4:])
-
-    def _file(self, entry: Entry, name: str) -> Sink | None:
-        path = entry.path
-        if name == "copyright" and (package := debian_copyright.package_of(path)):
-            return Whole(entry.size, lambda body: self._copyright(package, body)) if _is_short(entry) else None
-        form = recognise(path, name)
-        if form is None:
-            if is_os_release(path):
-                return Whole(entry.size, lambda body: self._os_release(path, body)) if _is_short(entry) else None
-            if entry.size < executables.SMALLEST or entry.sparse:
-                return None
-            return Executable(
-                entry.size, self._limits.executable_bytes, lambda body: self._read(path, executables.read, body)
-            )
-        if entry.sparse:
-            self.warn(path, "it is stored as a sparse file, which is not read")
-            return None
-        cap = min(form.max_bytes, self._limits.held_bytes)
-        if entry.size > cap:
-            self.warn(path, f"it has {entry.size} bytes; {cap} are read at most")
-            return None
-        if rpm.is_sqlite(name):
-            if entry.size + sum(map(len, self._held.values())) > cap:
-                self.warn(path, f"it and the other rpm databases have more than {cap} bytes, which are held at most")
-                return None
-            return Whole(entry.size, lambda body: self._hold(path, body))
-        return Whole(entry.size, lambda body: self._read(path, form.read, body))
-
-    def _read(self, path: str, read: Read, body: Body) -> None:
-        try:
-            packages = read(path, body)
-        except Unreadable as error:
-            self.warn(path, str(error))
-            packages = error.packages
-        if any(_is_oversize(package) for package in packages):
-            self.warn(path, f"it names packages with more than {_MAX_NAME} characters, which are left out")
-            packages = tuple(package for package in packages if not _is_oversize(package))
-        self._find(path, packages)
-
-    def _find(self, path: str, packages: tuple[Package, ...]) -> None:
-        self._packages += len(packages)
-        if self._packages > self._limits.packages:
-            raise LayerTooLarge(f"the layer names more than {self._limits.packages} packages")
-        self._keep(sum(_length(package) for package in packages))
-        if packages:
-            self._found[path] = packages
-
-    def _keep(self, size: int) -> None:
-        self._kept += size
-        if self._kept > self._limits.kept_bytes:
-            raise LayerTooLarge(
-                f"the packages and whiteouts of the layer take more than {self._limits.kept_bytes} bytes"
-            )
-
-    def _hold(self, path: str, body: Body) -> None:
-        self._held[path] = body
-
-    def _read_held(self) -> None:
-        for path, body in sorted(self._held.items()):
-            if path.endswith("-wal"):
-                continue
-            log = self._held.get(f"{path}-wal", b"")
-            self._read(path, partial(rpm.read_sqlite, log=log), body)
-
-    def _hardlink(self, entry: Entry) -> None:
-        packages = self._found.get(entry.target)
-        if packages is not None:
-            self._find(entry.path, tuple(msgspec.structs.replace(each, path=entry.path) for each in packages))
-        elif entry.target in self._distros:
-            self._distros[entry.path] = self._distros[entry.target]
-        elif recognise(entry.path, entry.path.rpartition("/")[2]) is not None:
-            self.warn(entry.path, f"it is a hard link to {entry.target}, which was not read")
-
-    def _os_release(self, path: str, body: Body) -> None:
-        try:
-            self._distros[path] = read_os_release(body)
-        except Unreadable as error:
-            self.warn(path, str(error))
-
-    def _copyright(self, package: str, body: Body) -> None:
-        licenses = debian_copyright.read(body)
-        if licenses:
-            self._keep(sum(map(len, licenses)))
-            self._licenses[package] = licenses
-
-    def warn(self, path: str, why: str) -> None:
-        if len(self._warnings) < self._limits.warnings:
-            self._warnings.append(f"{path[:400]}: {why}")
-
-
-def _is_short(entry: Entry) -> bool:
-    """A text beside the packages; one that is too long says nothing that is needed."""
-    return entry.size <= debian_copyright.MAX_BYTES and not entry.sparse
-
-
-def _is_oversize(package: Package) -> bool:
-    return max(map(len, _texts(package))) > _MAX_NAME or sum(map(len, package.licenses)) > _MAX_LICENSES
-
-
-def _length(package: Package) -> int:
-    return sum(map(len, _texts(package))) + sum(map(len, package.licenses)) + len(package.path)
-
-
-def _texts(package: Package) -> tuple[str, ...]:
-    return package.name, package.version, package.namespace, package.source, package.source_version, package.arch
-
-
-def link_target(path: str, target: str, limits: Limits = LIMITS) -> str:
-    """Where a symlink at the path leads, from the root of the image."""
-    if target.startswith("/"):
-        return clean(target, limits)
-    return clean(f"{path.rpartition('/')[0]}/{target}", limits)
 
 
 def _hash(expected: str) -> hashlib._Hash:
