@@ -46,5 +46,7 @@ debian netconfd netconfd
 debian nmap nmap
 debian masscan masscan
 debian fping fping
+debian rpm rpm
+debian db5.3_load db5.3-util
 postgres
 kubectl
