@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+import msgspec
 import pytest
 
 from tests.systems.discovery.example_vendors import add_vendors
@@ -265,22 +266,31 @@ CALLS = (Fault.UNREACHABLE, Fault.LOST_ANSWER, Fault.CONFLICT, Fault.INTERNAL, F
 WATCHES = (Fault.ENDED, Fault.BROKEN, Fault.GONE)
 
 
+def failing(station: Station, folder: Path, seed: int) -> tuple[Station, FaultyTransport]:
+    """A controller's station whose server fails now and then, and what makes it fail."""
+    rates = dict.fromkeys(CALLS, 0.02) | dict.fromkeys(WATCHES, 0.1)
+    chance = Chance(random.Random(seed), rates, longest_seconds=0.2)
+    faulty = FaultyTransport(station.client.transport, chance, SystemClock())
+    client = ApiClient(faulty, station.client.scheme, namespace=station.namespace)
+    return Station(client, station.namespace, folder), faulty
+
+
+async def begin_switches(station: Station) -> None:
+    await station.secret("login", community="public")
+    await station.profile("snmp", "snmp", PORTS["snmp"], probe_timeout=Duration("500ms"))
+    await station.ranges("lab", "127.31.1.0/26")
+    await station.rule("lab", ("snmp",), "login", period="1s", fading=AT_ONCE)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_server_that_fails_now_and_then_leaves_one_target_for_each_device(
     station: Station, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(loop, "AGAIN_AFTER", 0.2)
-    rates = dict.fromkeys(CALLS, 0.02) | dict.fromkeys(WATCHES, 0.1)
-    faulty = FaultyTransport(
-        station.client.transport, Chance(random.Random(seed), rates, longest_seconds=0.2), SystemClock()
-    )
-    client = ApiClient(faulty, station.client.scheme, namespace=station.namespace)
+    shaken, faulty = failing(station, tmp_path, seed)
     devices = {f"127.31.1.{n}": device(f"127.31.1.{n}", "snmp") for n in range(1, 31)}
-    async with running(devices), Station(client, station.namespace, tmp_path).working():
-        await station.secret("login", community="public")
-        await station.profile("snmp", "snmp", PORTS["snmp"])
-        await station.ranges("lab", "127.31.1.0/26")
-        await station.rule("lab", ("snmp",), "login", fading=AT_ONCE)
+    async with running(devices), shaken.working():
+        await begin_switches(station)
         await station.until(DiscoveryRule, "lab", lambda rule: is_ready(rule) and len(ended(rule)) >= 3)
         faulty.calm()
         await station.until_swept("lab", 2)
@@ -289,3 +299,46 @@ async def test_a_server_that_fails_now_and_then_leaves_one_target_for_each_devic
     assert len(faulty.struck) > 5
     assert sorted(target.spec.address for target in targets.values()) == sorted(devices)
     assert all(is_ready(target) and target.status.phase == "Ready" for target in targets.values())
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+async def test_devices_that_go_move_and_are_renamed_meanwhile_keep_their_targets(
+    station: Station, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(loop, "AGAIN_AFTER", 0.2)
+    shaken, faulty = failing(station, tmp_path, seed)
+    faces = {f"127.31.1.{n}": switch(n) for n in range(1, 31)}
+    chance = random.Random(seed)
+    async with SnmpDevice(lambda address: faces.get(address), PORTS["snmp"], listen="0.0.0.0"), shaken.working():
+        await begin_switches(station)
+        await station.until(DiscoveryRule, "lab", lambda rule: is_ready(rule) and rule.status.targets.ready == 30)
+        before = {t.status.identity.engine_id: t.metadata.uid for t in (await station.targets()).values()}
+        for _ in range(3):
+            for _ in range(4):
+                change(faces, chance)
+            await station.until_swept("lab")
+        faulty.calm()
+        await station.until_swept("lab", 4)
+        after = (await station.targets()).values()
+    said = {t.status.identity.engine_id: (t.status.addresses, t.status.discovery_info.hostname) for t in after}
+    assert said == {face.engine_id.hex(): ((address,), face.name) for address, face in faces.items()}
+    assert {t.metadata.uid for t in after} == {before[engine] for engine in said}
+    assert {(t.status.phase, is_ready(t)) for t in after} == {("Ready", True)}
+
+
+def switch(number: int) -> Personality:
+    return Personality(name=f"switch{number}", engine_id=bytes.fromhex(f"80001f8805{number:012x}ee"))
+
+
+def change(faces: dict[str, Personality], chance: random.Random) -> None:
+    """One device is gone, has another name, or has moved, perhaps to where another one was."""
+    here, there = chance.choice(sorted(faces)), f"127.31.1.{chance.randrange(1, 62)}"
+    match chance.choice(("gone", "renamed", "moved")):
+        case "gone":
+            del faces[here]
+        case "renamed":
+            faces[here] = msgspec.structs.replace(faces[here], name=f"{faces[here].name}x")
+        case _ if there in faces:
+            faces[here], faces[there] = faces[there], faces[here]
+        case _:
+            faces[there] = faces.pop(here)
