@@ -130,6 +130,27 @@ def test_replacing_forgets_what_was_there(tmp_path: Path) -> None:
     assert import_osv(folder_of(tmp_path / "2", osv("B")), tmp_path / "db", replace=True).count == 1
 
 
+def test_replacing_with_the_same_says_that_nothing_changed(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "1", osv("A"))
+    import_osv(folder, tmp_path / "db")
+    assert not import_osv(folder, tmp_path / "db", replace=True).changed
+
+
+def test_a_database_is_not_replaced_by_nothing(tmp_path: Path) -> None:
+    import_osv(folder_of(tmp_path / "1", osv("A")), tmp_path / "db")
+    with pytest.raises(SourceError, match="stays as it is"):
+        import_osv(folder_of(tmp_path / "2", osv("N", "x", "NuGet")), tmp_path / "db", replace=True)
+    assert ids(tmp_path / "db", "PyPI", "left") == ["A"]
+
+
+def test_a_damaged_database_is_replaced_but_not_added_to(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "1", osv("A"))
+    (tmp_path / "db").write_bytes(b"no database")
+    with pytest.raises(DatabaseError):
+        import_osv(folder, tmp_path / "db")
+    assert import_osv(folder, tmp_path / "db", replace=True).count == 1
+
+
 def test_a_withdrawn_advisory_is_dropped_and_does_not_come_back(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "1", osv("A"), osv("B"))
     import_osv(folder, tmp_path / "db")

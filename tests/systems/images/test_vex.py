@@ -151,6 +151,12 @@ def test_qualifiers_that_are_stated_must_be_so() -> None:
         assert is_suppressed(vex(says("not_affected", stated)), purl=own) is want
 
 
+def test_the_go_release_may_be_written_as_a_module_version() -> None:
+    own = "pkg:golang/stdlib@go1.21.4"
+    assert is_suppressed(vex(says("not_affected", "pkg:golang/stdlib@v1.21.4")), purl=own)
+    assert not is_suppressed(vex(says("not_affected", "pkg:golang/stdlib@v1.21.5")), purl=own)
+
+
 def test_the_latest_statement_counts_whatever_the_order() -> None:
     first = vex(says(timestamp="2024-01-01T00:00:00Z"))
     later = vex(says("affected", timestamp="2024-01-01T02:00:00+01:00"), **{"@id": "https://example.org/2"})

@@ -55,19 +55,16 @@ def import_osv(
 
 
 def _import(source: Path, target: Path, replace: bool, limits: Limits, progress: Progress | None) -> ImportReport:
-    before = ""
-    if target.exists() and not replace:
-        with open_database(target) as old:
-            before = old.digest
+    goes_on = target.exists() and not replace
+    before = _digest(target, damaged_is_none=replace)
     making = target.with_name(f".{target.name}.making")
     try:
-        if before:
+        making.unlink(missing_ok=True)
+        if goes_on:
             shutil.copyfile(target, making)
-        else:
-            making.unlink(missing_ok=True)
         tally = _Tally()
         with _connection(making) as connection:
-            if not before:
+            if not goes_on:
                 connection.execute(SCHEMA)
             connection.execute("BEGIN")
             builder = _Builder(connection)
@@ -75,12 +72,27 @@ def _import(source: Path, target: Path, replace: bool, limits: Limits, progress:
                 tally.note(document, builder.put(document))
             if not tally.understood:
                 raise SourceError(f"{source} has no OSV documents in JSON")
+            if replace and not tally.kept:
+                raise SourceError(f"{source} has no advisories that are matched here; the database stays as it is")
             builder.finish()
             connection.execute("COMMIT; VACUUM")
         _settle(making, target)
     finally:
         making.unlink(missing_ok=True)
     return _report(target, tally, before)
+
+
+def _digest(target: Path, *, damaged_is_none: bool) -> str:
+    """Of the database that is there; a damaged one may be replaced, but not added to."""
+    if not target.exists():
+        return ""
+    try:
+        with open_database(target) as database:
+            return database.digest
+    except DatabaseError:
+        if damaged_is_none:
+            return ""
+        raise
 
 
 class _Tally:

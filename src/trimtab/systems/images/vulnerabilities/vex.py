@@ -144,12 +144,16 @@ class Purl(NamedTuple):
 
 
 def means(stated: Purl, actual: Purl) -> bool:
-    """Does what a statement says cover this package? `v1.2.3` and `1.2.3` are one version of a Go module."""
+    """Does what a statement says cover this package? `v1.2.3`, `1.2.3` and `go1.2.3` are one version in Go."""
     if stated.name != actual.name or not stated.qualifiers <= actual.qualifiers:
         return False
     if not stated.version or stated.version == actual.version:
         return True
-    return stated.name[0] == "golang" and stated.version.removeprefix("v") == actual.version.removeprefix("v")
+    return stated.name[0] == "golang" and _bare(stated.version) == _bare(actual.version)
+
+
+def _bare(version: str) -> str:
+    return version.removeprefix("go").removeprefix("v")
 
 
 @functools.lru_cache(maxsize=1 << 16)
