@@ -48,5 +48,8 @@ debian masscan masscan
 debian fping fping
 debian rpm rpm
 debian db5.3_load db5.3-util
+debian docker-registry docker-registry
+debian htpasswd apache2-utils
+debian skopeo skopeo
 postgres
 kubectl
