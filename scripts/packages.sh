@@ -51,5 +51,9 @@ debian db5.3_load db5.3-util
 debian docker-registry docker-registry
 debian htpasswd apache2-utils
 debian skopeo skopeo
+debian go golang
+debian ruby ruby
+debian java openjdk-17-jre-headless
+[ -e /usr/share/java/maven-artifact-3.x.jar ] || debian maven-artifact-3.x.jar libmaven3-core-java
 postgres
 kubectl
