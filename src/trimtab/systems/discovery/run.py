@@ -200,11 +200,11 @@ class RuleRun:
         phases, refused = counted(await self._settler.targets()), self._settler.refused
         if refused:
             name, why = next(iter(refused.items()))
-            message = f"{message}; {len(refused)} Targets were refused, such as {name}: {why}"
+            message = f"{message}; {len(refused)} Targets could not be written, such as {name}: {why}"
         counts |= {"created": self._settler.created, "changed": self._settler.changed}
         return Report(
             ok=not reason and not refused,
-            reason=reason or ("TargetsRefused" if refused else "Swept"),
+            reason=reason or ("TargetsNotWritten" if refused else "Swept"),
             message=message,
             counts={label: count for label, count in counts.items() if count},
             plan=costs,

@@ -31,6 +31,7 @@ class Book:
         self._known = False
         self.closed_until = 0.0
         """Where logins that were counted against us are forgotten, none is tried before this time."""
+        self._pinned: set[str] = set()
         self._wanted = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
@@ -80,10 +81,13 @@ class Book:
         digest = await self._blobs.put(data, media_type=MEDIA_TYPE)
         if digest != self._digest:
             await self._blobs.pin(digest, self._owner)
+            before = (self._pinned | {self._digest}) - {digest, ""}
+            self._pinned = before | {digest}  # also where nobody tells whether the status was written
             await self._teller.tell(lambda status: status.replace(ledger=digest))
-            before, self._digest = self._digest, digest
-            if before:
-                await self._let_go(Digest(before))
+            self._digest = digest
+            for old in before:
+                await self._let_go(Digest(old))
+            self._pinned = {digest}
         self._written = covers
 
     async def _let_go(self, digest: Digest) -> None:

@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 class Settler:
-    """For one run. `created` and `changed` count Targets; `refused` says what the API did not take, and why."""
+    """For one run. `created` and `changed` count Targets; `refused` says which could not be written, and why."""
 
     def __init__(self, tools: Tools, settings: Settings) -> None:
         self._tools, self._settings, self._rule = tools, settings, settings.rule
@@ -59,10 +59,13 @@ class Settler:
             written = await write(self._tools.client, self._rule, settlement.writes)
             self.created += len(written.created)
             self.changed += len(written.changed)
-            self.refused |= written.refused
+            done = {*written.created, *written.changed}
+            self.refused = {name: why for name, why in self.refused.items() if name not in done} | written.refused
             self._tell(settlement, targets)
             if not written.again:
                 break
+        else:
+            self.refused |= written.again
         self._overlaps |= {overlap.target: overlap.rule for overlap in settlement.overlaps}
         return settlement
 

@@ -22,20 +22,21 @@ AT_A_TIME = 16
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What came of the writes. `refused` has what the API will not take, by Target; `again` met a change."""
+    """What came of the writes. `refused` has what the API will not take, by Target; `again` what met a change, or a
+    server that could not answer."""
 
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
+    again: dict[str, str] = {}
     refused: dict[str, str] = {}
 
 
 async def write(client: CachedClient, rule: DiscoveryRule, writes: Iterable[Write]) -> Written:
-    """All of them, some at a time. It raises what is not the fault of one Target: no server, no rights."""
+    """All of them, some at a time. It raises what no second try mends: no rights, for one."""
     turns = asyncio.Semaphore(AT_A_TIME)
     created: list[str] = []
     changed: list[str] = []
-    again: list[str] = []
+    again: dict[str, str] = {}
     refused: dict[str, str] = {}
 
     async def one(change: Write) -> None:
@@ -45,17 +46,19 @@ async def write(client: CachedClient, rule: DiscoveryRule, writes: Iterable[Writ
             except StatusError as error:
                 if error.code in (400, 422):
                     refused[change.target.name] = error.message
-                elif error.code in (404, 409):
-                    again.append(change.target.name)
+                elif error.code in (404, 409, 429) or error.code >= 500:
+                    again[change.target.name] = error.message
                 else:
                     raise
+            except (OSError, TimeoutError) as error:
+                again[change.target.name] = str(error) or "no answer"
             else:
                 (changed if change.existing else created).append(change.target.name)
 
     async with asyncio.TaskGroup() as tasks:
         for change in writes:
             tasks.create_task(one(change))
-    return Written(tuple(created), tuple(changed), tuple(again), refused)
+    return Written(tuple(created), tuple(changed), again, refused)
 
 
 async def _write(client: CachedClient, rule: DiscoveryRule, change: Write) -> None:
