@@ -99,3 +99,34 @@ def held_run(rule: DiscoveryRule) -> str:
     named = re.search(r"release-mass-loss=(\S+)", condition(rule, "MassLoss").message)
     assert named
     return named[1]
+
+
+async def test_the_last_target_of_a_rule_does_not_go_by_itself(station: Station) -> None:
+    (port,) = free_ports(1)
+    devices = {"127.23.0.1": face(1)}
+    async with SnmpDevice(devices, port), station.working():
+        await begin(station, port, fading=AT_ONCE)
+        devices.clear()
+        await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "MassLoss"))
+        assert list(await station.targets()) == ["switch-1"]
+
+
+async def test_a_release_is_used_up_and_void_when_the_devices_come_back(station: Station) -> None:
+    (port,) = free_ports(1)
+    devices = {f"127.23.0.{n}": face(n) for n in range(1, 4)}
+    kept = dict(devices)
+    async with SnmpDevice(devices, port), station.working():
+        await begin(station, port, fading=AT_ONCE, period="1s")
+        devices.clear()
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "MassLoss"))
+        devices.update(kept)
+        await station.annotate(rule, "discovery.trimtab.dev/release-mass-loss", held_run(rule))
+        await station.until(
+            DiscoveryRule,
+            "lab",
+            lambda rule: not condition(rule, "MassLoss") and not rule.metadata.annotations,
+        )
+        devices.clear()
+        await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "MassLoss"))
+        await station.until_swept("lab")
+        assert {target.status.phase for target in (await station.targets()).values()} == {"Stale"}

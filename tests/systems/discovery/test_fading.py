@@ -93,7 +93,7 @@ def test_without_a_confirming_probe_nothing_is_ever_lost(events: list[Missed]) -
 
 @pytest.mark.parametrize(
     ("total", "losing", "expected"),
-    [(100, 25, False), (100, 26, True), (3, 1, False), (1, 1, False), (3, 2, True), (4, 1, False), (2, 2, True), (0, 0, False)],
+    [(100, 25, False), (100, 26, True), (3, 1, False), (1, 1, True), (3, 2, True), (4, 1, False), (2, 2, True), (0, 0, False)],
 )  # fmt: skip
 def test_more_than_the_share_at_once_is_held_back(total: int, losing: int, expected: bool) -> None:
     assert held(total, losing, 25) is expected

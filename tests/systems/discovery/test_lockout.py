@@ -103,6 +103,7 @@ async def test_a_device_with_another_key_gets_no_credential_until_the_key_is_acc
         await station.annotate(rule, "discovery.trimtab.dev/repin", "127.22.0.1")
         await station.until(DiscoveryRule, "lab", lambda rule: rule.status.entries[0].found == 1)
         assert other.logins > 0
+        await station.until(DiscoveryRule, "lab", lambda rule: not rule.metadata.annotations)
 
 
 async def test_no_secret_shows_in_status_events_or_ledger(station: Station) -> None:

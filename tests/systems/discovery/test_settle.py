@@ -137,7 +137,7 @@ def test_a_new_target_carries_its_rule_its_identity_and_the_templates_labels(wor
     assert labels[RULE_LABEL] == "core"
     assert labels[IDENTITY_LABEL].startswith("serial-")
     assert labels["site"] == "a"
-    assert world.targets["leaf1"].metadata.annotations == {"note": "leaf1"}
+    assert world.targets["leaf1"].metadata.annotations["note"] == "leaf1"
 
 
 def test_ten_unchanged_sweeps_cause_no_write(world: World) -> None:

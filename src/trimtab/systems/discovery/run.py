@@ -6,18 +6,22 @@ namespace settle one after the other, so that a device which both find has one o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import UNSET
 
+from trimtab.model.errors import StatusError
+from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.progress import Progress, ProgressStatus
 from trimtab.runtime.runs import Run
 from trimtab.systems.discovery.asking import Asker
 from trimtab.systems.discovery.findings import Identified, Login, Outcome
 from trimtab.systems.discovery.kinds import (
     DiscoveryInfo,
+    DiscoveryRule,
     EntryStatus,
     Evidence,
     Plan,
@@ -148,8 +152,10 @@ class RuleRun:
                 questions=questions,
             )
             held = await parting.part([target for target in targets if target.name not in settlement.duplicates])
-            self._name_records(await self._settler.targets())
+            self._name_records(scope, await self._settler.targets())
         await self._close_ledger(scope, swept.outcomes)
+        if not poor:
+            await self._use_up(RELEASE_ANNOTATION, REPIN_ANNOTATION)
         counts = outcomes_of(swept.outcomes)
         message = f"{swept.outcomes.count(Outcome.IDENTIFIED)} of {len(scope.addresses)} addresses identified"
         if poor:
@@ -219,14 +225,16 @@ class RuleRun:
         async with self._tools.turns.of(self._rule.namespace):
             await self._settler.settle(findings, complete=False, present=frozenset())
 
-    def _name_records(self, targets: Sequence[Target]) -> None:
-        """Which addresses are one device: a refusal at one of them counts for all."""
+    def _name_records(self, scope: Scope, targets: Sequence[Target]) -> None:
+        """Which addresses are one device: a refusal at one of them counts for all. And which come and go by themselves."""
         records = self._book.ledger.records
         for target in targets:
             for address in known_addresses(target):
                 record = records.get(address)
-                if record is not None and record.target != target.name:
-                    records[address] = msgspec.structs.replace(record, target=target.name)
+                if record is not None and address in scope.addresses:
+                    followed = scope.follows and scope.followed(address)
+                    if (record.target, record.followed) != (target.name, followed):
+                        records[address] = msgspec.structs.replace(record, target=target.name, followed=followed)
 
     def _question(self, login: Login, profile: TargetConnectionProfileSpec) -> tuple[bytes, Callable[[bytes], bool]]:
         return cast("SnmpIdentifier", self._identifiers["snmp"]).probe(login, profile)
@@ -242,6 +250,20 @@ class RuleRun:
 
     async def _progress(self, progress: ProgressStatus) -> None:
         await self._teller.tell(lambda status: status.replace(progress=progress))
+
+    async def _use_up(self, *annotations: str) -> None:
+        """What was asked of this run counts for no other one."""
+        held = self._rule.metadata.annotations or {}
+        if not any(each in held for each in annotations):
+            return
+        rule = await self._tools.client.live.get(DiscoveryRule, self._rule.name, self._rule.namespace)
+        left = {
+            key: value
+            for key, value in (rule.metadata.annotations or {}).items()
+            if key not in annotations or value != held.get(key)
+        }
+        with contextlib.suppress(StatusError):  # somebody writes at the same time: the next run tries again
+            await self._tools.client.patch(rule, with_metadata(rule, annotations=left))
 
     def _repinned(self, address: str) -> bool:
         said = (self._rule.metadata.annotations or {}).get(REPIN_ANNOTATION, "")

@@ -16,6 +16,8 @@ Text = Annotated[str, Meta(max_length=512)]
 
 RULE_LABEL = "discovery.trimtab.dev/rule"
 IDENTITY_LABEL = "discovery.trimtab.dev/identity"
+TEMPLATED = "discovery.trimtab.dev/templated"
+"""Names the labels and annotations that come from the rule's templates: labels, a bar, annotations."""
 
 
 class TargetSpec(Spec):

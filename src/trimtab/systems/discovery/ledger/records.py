@@ -43,6 +43,8 @@ class AddressRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=
     target: str = ""
     gone: float = 0
     """Since when the address is out of scope; 0 while it is in."""
+    followed: bool = False
+    """It came from Pods, Services or a DNS name, which come and go by themselves."""
 
 
 class Misses(msgspec.Struct, frozen=True, array_like=True):

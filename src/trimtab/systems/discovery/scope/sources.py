@@ -45,6 +45,16 @@ class Scope(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         return not any(place.problem for place in self.places)
 
+    @property
+    def follows(self) -> bool:
+        """Whether some addresses come and go by themselves."""
+        return any(not isinstance(place.entry.source, Addresses) for place in self.places)
+
+    def followed(self, address: str) -> bool:
+        """Whether an address comes from such a source alone."""
+        written = (place for place in self.places if isinstance(place.entry.source, Addresses))
+        return not any(address in place.addresses for place in written)
+
 
 class TooMany(Exception):  # noqa: N818 - it reads as what is wrong
     """More addresses than a rule may have."""
@@ -101,7 +111,7 @@ async def _pods(entry: Entry, selector: LabelSelector, client: Client, namespace
     hosts: dict[str, str] = {}
     for pod in await _selected(Pod, selector, client, namespace):
         status = pod.status or {}
-        if pod.metadata.deletion_timestamp or not _is_ready(status):
+        if pod.metadata.deletion_timestamp:
             continue
         address = status.get("podIP")
         if isinstance(address, str) and _is_probed(address):
@@ -130,10 +140,6 @@ async def _services(entry: Entry, services: Services, client: Client, namespace:
 async def _selected(kind: Any, selector: LabelSelector, client: Client, namespace: str) -> list[Any]:
     listed = await client.list(kind, Query(namespace=namespace))
     return [item for item in listed.items if selector.matches(item.metadata.labels or {})]
-
-
-def _is_ready(status: Mapping[str, Any]) -> bool:
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
 def _is_probed(address: str) -> bool:

@@ -57,7 +57,10 @@ def needs_confirmation(phase: Phase, event: Missed, policy: Fading) -> bool:
 
 
 def held(total: int, losing: int, percent: int) -> bool:
-    """MassLoss: whether `losing` of a rule's `total` Targets are too many to become Lost or be deleted at once."""
+    """MassLoss: whether `losing` of a rule's `total` Targets are too many to become Lost or be deleted at once. All of
+    them always are: a wrong community, or a cable of our own, is the likelier cause."""
+    if losing == total:
+        return losing > 0 and percent < 100
     return losing > ALWAYS and losing * 100 > total * percent
 
 

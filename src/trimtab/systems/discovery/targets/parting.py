@@ -76,6 +76,8 @@ class Parting:
         held = ""
         if fading.held(len(targets), len(going), self._rule.spec.fading.max_loss_percent):
             held = self._held(going, len(targets))
+        elif self._trusted:  # a release of what has come back meanwhile is void
+            self._book.ledger = msgspec.structs.replace(self._book.ledger, held="")
         for step in steps:
             if not held or step not in going:
                 await self._take(step)
@@ -85,16 +87,15 @@ class Parting:
         """What this sweep alone means for a Target; None when nothing changes."""
         addresses = known_addresses(target)
         phase = phase_of(target)
-        in_scope = any(address in self._scope.addresses for address in addresses)
-        if not in_scope:
-            if self._scope.complete and self._trusted:
-                return Step(target, phase, Phase.DELETED, "its addresses are in no entry of the rule any more")
-            return None
         if target.name in self._seen or any(address in self._present for address in addresses):
             self._book.ledger.misses.pop(target.name, None)
             return self._refused(target, addresses) if target.name not in self._seen else None
         if not self._trusted:
             return None
+        if not self._in_scope(target) and not self._came_by_itself(addresses):
+            if not self._scope.complete:
+                return None
+            return Step(target, phase, Phase.DELETED, "its addresses are in no entry of the rule any more")
         before = self._book.ledger.misses.get(target.name, Misses(0, self._now))
         missed = self._book.ledger.misses[target.name] = Misses(before.count + 1, before.since)
         event = Missed(missed.count, self._now - missed.since)
@@ -165,6 +166,11 @@ class Parting:
             self.counts[name.lower()] += 1
             events.warning(target, f"Target{name}", f"{name}: {step.why}")
         await write_status(self._tools.client, target, changed)
+
+    def _came_by_itself(self, addresses: Sequence[str]) -> bool:
+        """Whether it was found by a source that comes and goes, as Pods do: then it fades as if it did not answer."""
+        records = self._book.ledger.records
+        return self._scope.follows and any(a in records and records[a].followed for a in addresses)
 
     def _in_scope(self, target: Target) -> bool:
         return any(address in self._scope.addresses for address in known_addresses(target))

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.systems.discovery.kinds import Evidence, Target
-from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
+from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL, TEMPLATED
 from trimtab.systems.discovery.targets.devices import Device
 from trimtab.systems.discovery.targets.drafting import MAX_NAMED, Draft, Drafter, Made, Note
 from trimtab.systems.discovery.targets.identity import KINDS, Verdict, compare, deciding, key
@@ -177,13 +177,11 @@ def _write(draft: Draft, rule: RuleView, *, conflict: bool) -> Write | None:
     existing, made = draft.existing, draft.made
     metadata = ObjectMeta(name=draft.name) if existing is None else existing.metadata
     spec = draft.spec
-    labels = {
-        **(metadata.labels or {}),
-        **(made.labels if made is not None else {}),
-        RULE_LABEL: rule.name,
-        IDENTITY_LABEL: key(draft.identity, spec.address, whole=conflict),
-    }
-    annotations = {**(metadata.annotations or {}), **(made.annotations if made is not None else {})}
+    labels, annotations = dict(metadata.labels or {}), dict(metadata.annotations or {})
+    if made is not None:
+        _dress(labels, annotations, made)
+    labels[RULE_LABEL] = rule.name
+    labels[IDENTITY_LABEL] = key(draft.identity, spec.address, whole=conflict)
     metadata = msgspec.structs.replace(metadata, labels=labels, annotations=annotations or UNSET)
     if existing is None:
         return Write(None, Target(metadata=metadata, spec=spec, status=draft.status))
@@ -191,3 +189,15 @@ def _write(draft: Draft, rule: RuleView, *, conflict: bool) -> Write | None:
         metadata = msgspec.structs.replace(metadata, annotations=existing.metadata.annotations)
     target = existing.replace(metadata=metadata, spec=spec, status=draft.status)
     return None if _is_owned(existing, rule) and target == existing else Write(existing, target)
+
+
+def _dress(labels: dict[str, str], annotations: dict[str, str], made: Made) -> None:
+    """What templates give, and no more what they gave before: an annotation tells which keys are theirs."""
+    before = annotations.pop(TEMPLATED, "").partition("|")
+    for held, keys in ((labels, before[0]), (annotations, before[2])):
+        for each in keys.split(","):
+            held.pop(each, None)
+    labels |= made.labels
+    annotations |= made.annotations
+    if made.labels or made.annotations:
+        annotations[TEMPLATED] = f"{','.join(sorted(made.labels))}|{','.join(sorted(made.annotations))}"
