@@ -63,7 +63,7 @@ ledgers = st.builds(
     run=texts,
     seed=st.integers(0, 2**63),
     position=st.integers(0, 2**40),
-    started=times,
+    closed_until=times,
     held=texts,
 )
 

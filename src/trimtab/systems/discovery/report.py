@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import EntryStatus, Plan, TargetCounts
 from trimtab.systems.discovery.scope.addresses import written
 from trimtab.systems.discovery.scope.sources import Place, Scope
 
+MAX_MESSAGE = 512
 MAX_ENTRIES = 512
 """What a status holds."""
 
@@ -46,9 +47,7 @@ def listed(places: Iterable[tuple[Place, Sequence[str]]]) -> tuple[EntryStatus, 
     """The entries of a rule that probes nothing, with the addresses that were written."""
     return _folded(
         [
-            EntryStatus(
-                entry=place.entry.name, addresses=len(addresses), found=len(addresses), message=place.problem or UNSET
-            )
+            EntryStatus(entry=place.entry.name, addresses=len(addresses), found=len(addresses), message=_said(place))
             for place, addresses in places
         ]
     )
@@ -67,8 +66,12 @@ def _entry(scope: Scope, place: Place, outcomes: bytes) -> EntryStatus:
         addresses=total,
         found=found,
         not_found=total - found,
-        message=place.problem or UNSET,
+        message=_said(place),
     )
+
+
+def _said(place: Place) -> str | UnsetType:
+    return place.problem[:MAX_MESSAGE] or UNSET
 
 
 def _folded(entries: Sequence[EntryStatus]) -> tuple[EntryStatus, ...]:

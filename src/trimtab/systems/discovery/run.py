@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 
 
+UNSURE = (Outcome.UNPROBED, Outcome.NOT_SENT, Outcome.NOT_RESOLVED)
+"""These say nothing of the device: our own side failed."""
+
+
 class Outdated(Exception):  # noqa: N818 - it reads as what is wrong
     """The run cannot go on: addresses or questions are others than when it was cut off."""
 
@@ -83,7 +87,9 @@ class RuleRun:
         if wrong := plan_problems(costs, rule.spec.period):
             raise TooLong("; ".join(map(str, wrong)))
         await self._teller.tell(lambda status: status.replace(plan=costs))
-        self._begin(signature(scope.addresses, questions))
+        self._begin(signature(scope.addresses, questions), len(scope.addresses))
+        if any(not probes.is_community(c) for c in self._settings.connections):
+            await self._book.commit()  # whoever finds this run cut off knows that credentials may have been sent
         async with Progress(self._progress, tools.clock) as progress:
             swept = await Sweeping(
                 addresses=scope.addresses,
@@ -106,7 +112,7 @@ class RuleRun:
             self._settings, self._identifiers, self._book, attempts, self._tools.clock, repinned=self._repinned
         )
 
-    def _begin(self, signed: str) -> None:
+    def _begin(self, signed: str, size: int) -> None:
         """The ledger for this run. The one that it holds goes on when it is this run over the same questions."""
         ledger = self._book.ledger
         if ledger.run == self._run.id:
@@ -119,8 +125,8 @@ class RuleRun:
             scope=signed,
             seed=self._tools.chance.getrandbits(32),
             position=0,
-            outcomes=b"",
-            started=self._tools.clock.now().timestamp(),
+            outcomes=ledger.outcomes if len(ledger.outcomes) == size else b"",  # until the first checkpoint tells more
+            orderly=False,
         )
 
     async def _conclude(self, scope: Scope, swept: Swept, costs: Plan, questions: Sequence[probes.Asked]) -> Report:
@@ -137,7 +143,7 @@ class RuleRun:
             targets = await self._settler.targets()
             for target in targets:
                 if target.name in settlement.duplicates:
-                    await delete(self._tools.client, target)
+                    await self._delete(target, "it is a device that has another Target")
             parting = Parting(
                 self._tools,
                 self._rule,
@@ -147,6 +153,7 @@ class RuleRun:
                 present=present,
                 found=found,
                 seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(known_addresses(t))},
+                unsure=frozenset(scope.addresses.at(p) for p, byte in enumerate(swept.outcomes) if byte in UNSURE),
                 trusted=not poor,
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
                 questions=questions,
@@ -186,7 +193,7 @@ class RuleRun:
             settlement = await self._settler.settle(findings, complete=True, present=frozenset())
             gone = [t for t in await self._settler.targets() if t.name not in settlement.seen] if scope.complete else []
             for target in gone:
-                await delete(self._tools.client, target)
+                await self._delete(target, "it is in no entry of the rule any more")
         await self._close_ledger(scope, bytes([Outcome.STATIC]) * len(scope.addresses))
         costs = plan(len(findings), [], self._tools.shared.packets_per_second, self._tools.shared.sockets)
         message = f"{len(findings)} Targets are written unprobed"
@@ -225,16 +232,24 @@ class RuleRun:
         async with self._tools.turns.of(self._rule.namespace):
             await self._settler.settle(findings, complete=False, present=frozenset())
 
+    async def _delete(self, target: Target, why: str) -> None:
+        if await delete(self._tools.client, target):
+            self._tools.events.normal(self._rule, "TargetDeleted", f"Target {target.name} was deleted: {why}")
+
     def _name_records(self, scope: Scope, targets: Sequence[Target]) -> None:
         """Which addresses are one device: a refusal at one of them counts for all. And which come and go by themselves."""
         records = self._book.ledger.records
+        names = {target.name for target in targets}
+        for address, record in records.items():
+            if record.target and record.target not in names:
+                records[address] = msgspec.structs.replace(record, target="")
         for target in targets:
             for address in known_addresses(target):
-                record = records.get(address)
-                if record is not None and address in scope.addresses:
+                held = records.get(address)
+                if held is not None and address in scope.addresses:
                     followed = scope.follows and scope.followed(address)
-                    if (record.target, record.followed) != (target.name, followed):
-                        records[address] = msgspec.structs.replace(record, target=target.name, followed=followed)
+                    if (held.target, held.followed) != (target.name, followed):
+                        records[address] = msgspec.structs.replace(held, target=target.name, followed=followed)
 
     def _question(self, login: Login, profile: TargetConnectionProfileSpec) -> tuple[bytes, Callable[[bytes], bool]]:
         return cast("SnmpIdentifier", self._identifiers["snmp"]).probe(login, profile)
@@ -244,7 +259,7 @@ class RuleRun:
         window = self._rule.spec.lockout_window.seconds
         ledger = trimmed(self._book.ledger, scope.addresses.__contains__, self._tools.clock.now().timestamp(), window)
         self._book.ledger = msgspec.structs.replace(
-            ledger, outcomes=outcomes, run="", seed=0, position=0, started=0, scope=scope.addresses.digest
+            ledger, outcomes=outcomes, run="", seed=0, position=0, scope=scope.addresses.digest
         )
         await self._book.commit()
 

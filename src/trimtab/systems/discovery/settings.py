@@ -238,7 +238,7 @@ class _Gathering:
         return found
 
     def _part(self, obj: Resource) -> None:
-        state = obj.metadata.generation or _revision(obj)  # Secrets have no generation
+        state = obj.metadata.generation or _content(obj)
         self._parts[f"{type(obj).__name__}/{obj.name}/{obj.metadata.uid}/{state}"] = None
 
     def _invalid(self, kind: str, name: str, message: str) -> None:
@@ -268,6 +268,12 @@ def _unsound(login: Login, profile: TargetConnectionProfileSpec) -> str:
 
     problem = snmp_login.problem(login, profile)
     return f"is not sound: {problem}" if problem else ""
+
+
+def _content(obj: Resource) -> str:
+    """Of a Secret, which has no generation: a change of its metadata alone is none."""
+    data = obj.data if isinstance(obj, Secret) else UNSET
+    return hashlib.sha256(repr(sorted((data or {}).items())).encode()).hexdigest()
 
 
 def _revision(obj: Resource) -> str:

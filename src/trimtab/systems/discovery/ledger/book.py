@@ -11,7 +11,7 @@ import asyncio
 import msgspec
 
 from trimtab.model.logs import log
-from trimtab.storage.blobs import BlobError, Blobs, Digest, read
+from trimtab.storage.blobs import BlobError, Blobs, BlobsUnavailable, Digest, read
 from trimtab.systems.discovery.kinds import DiscoveryRule
 from trimtab.systems.discovery.ledger.records import Ledger, LedgerDamaged, decode, encode, woken
 from trimtab.systems.discovery.telling import Teller
@@ -29,8 +29,6 @@ class Book:
         self._owner = owner_of(rule)
         self._digest = ""
         self._known = False
-        self.closed_until = 0.0
-        """Where logins that were counted against us are forgotten, none is tried before this time."""
         self._pinned: set[str] = set()
         self._wanted = self._written = 0
         self._writing: asyncio.Task[None] | None = None
@@ -42,14 +40,26 @@ class Book:
         if not self._digest:
             return ""
         try:
-            self.ledger = decode(await read(self._blobs, Digest(self._digest), max_bytes=MAX_BYTES))
+            data = await read(self._blobs, Digest(self._digest), max_bytes=MAX_BYTES)
+            self.ledger = await asyncio.to_thread(decode, data)
+        except BlobsUnavailable:
+            raise  # it is there, and comes back
         except (BlobError, LedgerDamaged) as error:
             return str(error)
         return ""
 
+    @property
+    def closed_until(self) -> float:
+        """Where logins that were counted against us are forgotten, none is tried before this time."""
+        return self.ledger.closed_until
+
+    @closed_until.setter
+    def closed_until(self, moment: float) -> None:
+        self.ledger = msgspec.structs.replace(self.ledger, closed_until=moment)
+
     async def wake(self, now: float) -> None:
         """Before anything is tried: what a process that is gone may have sent counts as sent."""
-        awake = woken(self.ledger, now)
+        awake = await asyncio.to_thread(woken, self.ledger, now)
         if awake is not self.ledger:
             self.ledger = awake
             await self.commit()

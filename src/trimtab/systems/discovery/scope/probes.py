@@ -43,6 +43,12 @@ def asked(connections: Sequence[Connection], question: Question) -> tuple[Asked,
     return tuple(found.values())
 
 
+def is_community(connection: Connection) -> bool:
+    """Whether it only asks by communities, which no device counts against us."""
+    spec = connection.spec
+    return spec.protocol == "snmp" and not any(is_v3(login, spec) for login in connection.logins)
+
+
 def is_v3(login: Login, spec: TargetConnectionProfileSpec) -> bool:
     """Whether SNMPv3 is spoken with this login."""
     return spec.snmp_version == "v3" or (not spec.snmp_version and "snmp-user" in login.values)

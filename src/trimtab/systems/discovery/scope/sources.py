@@ -20,7 +20,7 @@ from trimtab.systems.discovery.scope.implementations import DnsName, Entry, Pods
 
 PATIENCE = 5.0
 """Seconds that one DNS name may take."""
-AT_A_TIME = 32
+AT_A_TIME = 4  # as many as the resolver's threads, so that none waits for its turn within its time
 MAX_OF_A_NAME = 16
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
@@ -128,6 +128,7 @@ async def _services(entry: Entry, services: Services, client: Client, namespace:
             hosts[address] = service.name
             continue
         if resolve is None:
+            problems.append(f"the Service {service.name} has no address in the cluster")
             continue
         name = f"{service.name}.{namespace}.svc.{services.domain}"
         found = await _named(entry, name, resolve)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.model.clock import format_time
+from trimtab.model.errors import StatusError
 from trimtab.runtime.runs import Run
 from trimtab.runtime.status import ready, write_status
 from trimtab.systems.discovery.findings import Outcome
@@ -40,7 +41,7 @@ class Step(msgspec.Struct, frozen=True):
 
 class Parting:
     """After one sweep. `found` are the addresses of devices that said what they are, `present` those where something
-    answered and did not; `seen` are the Targets that were found."""
+    answered and did not, `unsure` those of which our own side cannot tell; `seen` are the Targets that were found."""
 
     def __init__(
         self,
@@ -53,13 +54,14 @@ class Parting:
         present: frozenset[str],
         found: frozenset[str],
         seen: frozenset[str],
+        unsure: frozenset[str],
         trusted: bool,
         questions: Sequence[Asked],
         released: str,
     ) -> None:
         self._tools, self._rule, self._book, self._run = tools, rule, book, run
         self._scope, self._present, self._seen, self._trusted = scope, present, seen, trusted
-        self._found, self._questions, self._released = found, questions, released
+        self._found, self._unsure, self._questions, self._released = found, unsure, questions, released
         self._now = tools.clock.now().timestamp()
         self.counts = {"stale": 0, "lost": 0, "deleted": 0}
 
@@ -78,9 +80,10 @@ class Parting:
             held = self._held(going, len(targets))
         elif self._trusted:  # a release of what has come back meanwhile is void
             self._book.ledger = msgspec.structs.replace(self._book.ledger, held="")
+        kept = {step.target.name for step in going} if held else set()
         for step in steps:
-            if not held or step not in going:
-                await self._take(step)
+            if step.target.name not in kept:
+                await self._try(step)
         return held
 
     def _step(self, target: Target) -> Step | None:
@@ -96,6 +99,8 @@ class Parting:
             if not self._scope.complete:
                 return None
             return Step(target, phase, Phase.DELETED, "its addresses are in no entry of the rule any more")
+        if not self._unsure.isdisjoint(addresses):
+            return None
         before = self._book.ledger.misses.get(target.name, Misses(0, self._now))
         missed = self._book.ledger.misses[target.name] = Misses(before.count + 1, before.since)
         event = Missed(missed.count, self._now - missed.since)
@@ -115,6 +120,7 @@ class Parting:
         doubtful = [s for s in steps if s.after in (Phase.LOST, Phase.DELETED) and self._in_scope(s.target)]
         known = {address for step in doubtful for address in known_addresses(step.target)}
         asked = sorted(known - self._found)  # there another device answers
+        names = {step.target.name for step in doubtful}
         if not asked:
             return list(steps)
         probes = [question.probe for question in self._questions]
@@ -122,7 +128,7 @@ class Parting:
         sure = []
         for step in steps:
             answers = [outcomes.get(address, Outcome.SILENT) for address in known_addresses(step.target)]
-            if step in doubtful and any(answer.seen or answer is Outcome.NOT_SENT for answer in answers):
+            if step.target.name in names and any(answer.seen or answer is Outcome.NOT_SENT for answer in answers):
                 self._book.ledger.misses.pop(step.target.name, None)
                 continue
             sure.append(step)
@@ -143,6 +149,14 @@ class Parting:
         )
         self._tools.events.warning(self._rule, "MassLoss", message)
         return message
+
+    async def _try(self, step: Step) -> None:
+        """A Target that somebody wrote or deleted meanwhile is judged again after the next sweep."""
+        try:
+            await self._take(step)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
 
     async def _take(self, step: Step) -> None:
         target, events = step.target, self._tools.events
