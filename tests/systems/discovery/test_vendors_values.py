@@ -72,6 +72,16 @@ def test_a_transform_that_fails_gives_nothing_and_is_logged_once(monkeypatch: py
     assert "secret" not in str(recorder.events)
 
 
+def test_what_fails_is_kept_by_profile_until_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs.log, "_logger", Recorder())
+    failing = entry(transform="string(1/0)")
+    vendors = Vendors([_profile(gnmi=GnmiVendor(organization="x", paths=(failing,)))])
+    for _ in range(2):
+        vendors.read(failing, "secret")
+        assert vendors.failures == {"it": "the transform of version failed: division by zero"}
+        vendors.failures.clear()
+
+
 def test_a_transform_that_costs_too_much_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs.log, "_logger", Recorder())
     endless = "[1,2,3,4,5,6,7,8,9].map(a, " * 5 + "value" + ")" * 5 + ".size() > 0 ? value : ''"

@@ -25,6 +25,8 @@ from trimtab.systems.discovery.vendors.values import BadExpression, expression, 
 
 LARGEST_ARC = (1 << 32) - 1
 MOST_ARCS = 128
+NOBODY = "unknown"
+"""The provider of a device that no profile knows."""
 
 _PATTERNS = {
     "netconf": {"capability_match": "capabilityMatch"},
@@ -39,6 +41,8 @@ def check(profile: DiscoveryVendorProfile) -> list[FieldError]:
 
 
 def _problems(name: str, spec: DiscoveryVendorProfileSpec) -> Iterator[FieldError]:
+    if name == NOBODY:
+        yield _invalid("metadata.name", name, "it means that no profile knows the device: take another name")
     if spec.extends is not UNSET and spec.extends == name:
         yield _invalid("spec.extends", name, "a profile cannot extend itself")
     for block in BLOCKS:
@@ -58,6 +62,9 @@ def _problems(name: str, spec: DiscoveryVendorProfileSpec) -> Iterator[FieldErro
         yield from _filter(spec.netconf)
     if isinstance(spec.ssh, SshVendor):
         yield from _probe(spec.ssh)
+        yield from _command("spec.ssh.probeCommand", spec.ssh.probe_command)
+        for place, command in enumerate(spec.ssh.commands):
+            yield from _command(f"spec.ssh.commands[{place}].command", command.command)
     if isinstance(spec.snmp, SnmpVendor):
         yield from _oid("spec.snmp.objectId", spec.snmp.object_id)
         for place, entry in enumerate(spec.snmp.oids):
@@ -109,6 +116,12 @@ def _probe(ssh: SshVendor) -> Iterator[FieldError]:
         yield FieldError(
             f"spec.ssh.{missing}", FieldProblem.REQUIRED, detail="probeCommand and probeMatch need each other"
         )
+
+
+def _command(path: str, command: Any) -> Iterator[FieldError]:
+    """A device would take a line break for the end of the command, and the rest for another one."""
+    if command is not UNSET and not command.isprintable():
+        yield _invalid(path, command, "one line without control characters: give each command an entry of its own")
 
 
 def _filter(netconf: NetconfVendor) -> Iterator[FieldError]:

@@ -79,6 +79,9 @@ class Vendors:
         """What is wrong with profiles that are left out, by their names."""
         self.profiles: Mapping[str, DiscoveryVendorProfileSpec] = {name: one.spec for name, one in resolved.items()}
         """The profiles that are used, with what they extend."""
+        self.failures: dict[str, str] = {}
+        """What failed while values were read, by profile: the first failure of each. For an event; whoever told it may
+        clear it, and what fails again is here again."""
         self._resolved = tuple(resolved.values())
         self._names = _names_of_entries(self._resolved)
         self._told: set[tuple[str, Entry]] = set()
@@ -171,6 +174,7 @@ class Vendors:
             return read(entry, text)
         except NotRead as error:
             name = self._names.get(entry, "")
+            self.failures.setdefault(name, f"the transform of {entry.key} failed: {error}")
             if (name, entry) not in self._told:
                 self._told.add((name, entry))
                 log.warning("transform of a vendor profile failed", profile=name, key=entry.key, reason=str(error))

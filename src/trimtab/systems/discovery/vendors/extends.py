@@ -69,6 +69,25 @@ def resolve(profiles: Iterable[DiscoveryVendorProfile]) -> tuple[dict[str, Resol
     return done, problems
 
 
+def circle(profile: DiscoveryVendorProfile, others: Iterable[DiscoveryVendorProfile]) -> tuple[str, ...]:
+    """From the profile by `extends` back to itself; empty when there is no such way."""
+    parents = {one.name: one.spec.extends for one in (*others, profile)}
+    way = [profile.name]
+    while isinstance(parent := parents.get(way[-1], UNSET), str):
+        way.append(parent)
+        if parent == profile.name:
+            return tuple(way)
+        if parent in way[:-1]:
+            return ()  # a circle of others
+    return ()
+
+
+def unresolved(profile: DiscoveryVendorProfile, others: Iterable[DiscoveryVendorProfile]) -> str:
+    """Why the profile cannot be used beside the others; "" when it can."""
+    chain = _chain(profile.name, {one.name: one.spec for one in (*others, profile)})
+    return chain if isinstance(chain, str) else ""
+
+
 def _chain(name: str, specs: Mapping[str, DiscoveryVendorProfileSpec]) -> list[str] | str:
     """The profile, its parent, and so on; or what is wrong with that."""
     chain = [name]
