@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,7 +30,7 @@ from trimtab.server.local import local_client
 from trimtab.store.memory import MemoryStore
 from trimtab.systems.discovery import admission
 from trimtab.systems.discovery.admission import ADMISSIONS
-from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.kinds import DiscoveryRule, TargetConnectionProfile
 from trimtab.systems.discovery.system import SYSTEM
 
 VERSION = "discovery.trimtab.dev/v1alpha1"
@@ -129,6 +130,18 @@ REF = SPECS["DiscoveryRule"]["ruleRef"]
         ("DiscoveryRuleIPRange", {"prefixes": [{"prefix": "10.0.0.0/11"}]}, "has 2097150 hosts, and 1048576 is"),
         ("DiscoveryRuleIPRange", {"addresses": [{"address": "leaf 1"}]}, "spec.addresses[0].address"),
         ("DiscoveryVendorProfile", {"snmp": {"descriptionMatch": "("}}, "spec.snmp.descriptionMatch"),
+        (
+            "DiscoveryVendorProfile",
+            {"ssh": {"commands": [{"key": "version", "command": "show version\nreload"}]}},
+            "spec.ssh.commands[0].command",
+        ),
+        ("DiscoveryRule", {"period": "2ms"}, "must be at least 250ms"),
+        ("DiscoveryRule", {"lockoutWindow": "10ms"}, "must be at least 1s"),
+        (
+            "DiscoveryRuleIPRange",
+            {"prefixes": [{"prefix": f"10.{i}.0.0/16", "excludes": ["10.0.0.1"] * 241} for i in range(17)]},
+            "all prefixes have 4097 excludes, and 4096 is the most",
+        ),
         ("TargetConnectionProfile", {"probeTimeout": "31s"}, "must be at most 30s"),
         (
             "TargetSyncProfile",
@@ -185,6 +198,56 @@ async def test_a_range_of_another_namespace_is_another_one(judged: ApiClient, na
     )
 
 
+async def test_vendor_profiles_do_not_extend_each_other_in_a_circle(judged: ApiClient, namespace: str) -> None:
+    await judged.create(made("DiscoveryVendorProfile", "child", namespace, extends="parent"))
+    await judged.create(made("DiscoveryVendorProfile", "parent", namespace, extends="elder"))
+    answer = await said(judged, made("DiscoveryVendorProfile", "elder", namespace, extends="child"))
+    assert answer.startswith("422 ")
+    assert "in a circle: elder → child → parent → elder" in answer
+    assert await said(judged, made("DiscoveryVendorProfile", "elder", namespace)) == ""
+
+
+async def test_no_vendor_profile_is_called_as_what_nobody_knows(judged: ApiClient, namespace: str) -> None:
+    assert "no profile knows the device" in await said(judged, made("DiscoveryVendorProfile", "unknown", namespace))
+
+
+class Namespace:
+    """A reader of a namespace in which many rules name one range."""
+
+    def __init__(self, scheme: Scheme, source: Resource, rules: int) -> None:
+        self._source, self._profile = source, scheme.decode(made("TargetConnectionProfile", "gnmi", "default").raw)
+        self._rules = [scheme.decode(made("DiscoveryRule", f"r{i}", "default", period="24h").raw) for i in range(rules)]
+
+    async def find(self, kind: Any, name: str, namespace: str = "") -> Any:
+        return self._source if isinstance(self._source, kind) else self._profile
+
+    async def list(self, kind: Any, namespace: str = "", labels: str = "") -> Any:
+        return self._rules
+
+
+@pytest.mark.parametrize("function", [admission.source, admission.connection])
+async def test_a_large_range_is_judged_once_for_all_rules_that_name_it(scheme: Scheme, function: Function) -> None:
+    for kind in SYSTEM.kinds:
+        scheme.register(kind)
+    excludes = [[f"10.{i}.{j}.8-10.{i}.{j}.15" for j in range(256)] for i in range(16)]
+    prefixes = [{"prefix": f"10.{i}.0.0/16", "excludes": excluded} for i, excluded in enumerate(excludes)]
+    source = scheme.decode(made("DiscoveryRuleIPRange", "range", "default", prefixes=prefixes).raw)
+    assert isinstance(source, Resource)
+
+    async def seconds(rules: int) -> float:
+        reader = Namespace(scheme, source, rules)
+        obj = source if function is admission.source else await reader.find(TargetConnectionProfile, "gnmi")
+        request = AdmissionRequest(
+            operation=Operation.CREATE, kind=scheme.kind_of(type(obj)), namespace="default", name=obj.name, object=obj
+        )
+        began = time.process_time()
+        assert isinstance(await function(request, reader), Allowed)
+        return time.process_time() - began
+
+    one = max([await seconds(1) for _ in range(3)])
+    assert await seconds(60) < 10 * one
+
+
 async def test_a_rule_needs_a_profile_unless_its_range_is_static(judged: ApiClient, namespace: str) -> None:
     static = {"addresses": [{"address": "10.1.0.5"}], "defaultSchema": {"provider": "srl", "version": "24.10"}}
     await judged.create(made("DiscoveryRuleIPRange", "range", namespace))
@@ -219,6 +282,18 @@ async def test_a_rule_that_would_be_refused_today_can_still_be_annotated(
         (admission.rule, "DiscoveryRule", {"targetTemplate": {"nameTemplate": "leaf"}}, "all Targets have one name"),
         (admission.connection, "TargetConnectionProfile", {"insecure": True}, "passwords are sent without TLS"),
         (admission.source, "DiscoveryRuleIPRange", {"podSelector": {}}, "every Pod of the namespace is meant"),
+        (
+            admission.source,
+            "DiscoveryRuleIPRange",
+            {"prefixes": [{"prefix": "10.1.0.0/24", "excludes": ["10.1.0.0/25", "10.1.0.128/25"]}]},
+            "all of 10.1.0.0/24 is excluded",
+        ),
+        (
+            admission.vendor,
+            "DiscoveryVendorProfile",
+            {"extends": "nowhere"},
+            "odd extends nowhere, which does not exist here",
+        ),
     ],
 )
 async def test_what_is_hardly_meant_is_taken_with_a_warning(
@@ -243,6 +318,7 @@ def test_the_system_may_read_what_its_functions_ask_for(scheme: Scheme) -> None:
     }
     assert granted >= {
         ("discoveryrules", "list"),
+        ("discoveryvendorprofiles", "list"),
         ("discoveryruleipranges", "get"),
         ("targetconnectionprofiles", "get"),
     }

@@ -7,6 +7,7 @@ worst case of a sweep is longer than the rule's period.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -21,9 +22,17 @@ from trimtab.systems.discovery.kinds import (
     TargetConnectionProfile,
     TargetSyncProfile,
 )
-from trimtab.systems.discovery.problems import connection_problems, fit_problems, rule_problems, sync_problems
+from trimtab.systems.discovery.problems import (
+    Reach,
+    connection_problems,
+    fit_problems,
+    own_problems,
+    reach_of,
+    sync_problems,
+)
 from trimtab.systems.discovery.scope import implementations
 from trimtab.systems.discovery.scope.plan import Shared, limits
+from trimtab.systems.discovery.vendors.extends import circle, unresolved
 
 
 async def rule(request: AdmissionRequest[DiscoveryRule], reader: Reader) -> Allowed | Denied:
@@ -32,9 +41,8 @@ async def rule(request: AdmissionRequest[DiscoveryRule], reader: Reader) -> Allo
     if new is None or not _changed(request):
         return Allowed()
     around = _Around(reader, request.namespace)
-    return _answer(
-        rule_problems(new, await around.source(new), await around.profiles(new), around.shared), _name_warnings(new)
-    )
+    fit = fit_problems(new, await around.reach(new), await around.profiles(new), around.shared)
+    return _answer(own_problems(new) + fit, _name_warnings(new))
 
 
 async def source(request: AdmissionRequest[Any], reader: Reader) -> Allowed | Denied:
@@ -43,14 +51,15 @@ async def source(request: AdmissionRequest[Any], reader: Reader) -> Allowed | De
     if new is None or not _changed(request):
         return Allowed()
     implementation = next(one for one in implementations.known() if isinstance(new, one.kind))
-    if problems := implementation.problems(new):
+    if problems := await asyncio.to_thread(implementation.problems, new):
         return _answer(problems)
-    around = _Around(reader, request.namespace)
+    around = _Around(reader, request.namespace, new)
     errors: list[FieldError] = []
-    for other in await reader.list(DiscoveryRule, request.namespace):
+    for other in await around.rules():
         if other.spec.rule_ref.name == new.name and implementations.of(other) is implementation:
-            errors += _of(other, fit_problems(other, new, await around.profiles(other), around.shared))
-    return _answer(errors, implementation.warnings(new))
+            fit = fit_problems(other, await around.reach(other), await around.profiles(other), around.shared)
+            errors += _of(other, fit)
+    return _answer(errors, await asyncio.to_thread(implementation.warnings, new))
 
 
 async def connection(request: AdmissionRequest[TargetConnectionProfile], reader: Reader) -> Allowed | Denied:
@@ -62,10 +71,10 @@ async def connection(request: AdmissionRequest[TargetConnectionProfile], reader:
         return _answer(problems)
     around = _Around(reader, request.namespace)
     errors: list[FieldError] = []
-    for other in await reader.list(DiscoveryRule, request.namespace):
+    for other in await around.rules():
         if new.name in _asked_by(other):
             profiles = {**await around.profiles(other), new.name: new}
-            errors += _of(other, fit_problems(other, await around.source(other), profiles, around.shared))
+            errors += _of(other, fit_problems(other, await around.reach(other), profiles, around.shared))
     return _answer(errors, _tls_warnings(new))
 
 
@@ -77,12 +86,22 @@ async def sync(request: AdmissionRequest[TargetSyncProfile], reader: Reader) -> 
 
 
 async def vendor(request: AdmissionRequest[DiscoveryVendorProfile], reader: Reader) -> Allowed | Denied:
-    """A DiscoveryVendorProfile."""
-    if request.object is None or not _changed(request):
+    """A DiscoveryVendorProfile. Its parent may come later: that it is missing is said, and no more."""
+    new = request.object
+    if new is None or not _changed(request):
         return Allowed()
     from trimtab.systems.discovery.vendors.check import check  # its libraries are for those who write such profiles
 
-    return _answer(check(request.object))
+    errors = check(new)
+    if errors or isinstance(new.spec.extends, UnsetType):
+        return _answer(errors)
+    listed = await reader.list(DiscoveryVendorProfile, request.namespace)
+    others = [other for other in listed if isinstance(other, DiscoveryVendorProfile) and other.name != new.name]
+    if around := circle(new, others):
+        detail = f"profiles cannot extend each other in a circle: {' → '.join(around)}"
+        return _answer([FieldError("spec.extends", FieldProblem.INVALID, new.spec.extends, detail)])
+    missing = unresolved(new, others)
+    return _answer([], (f"spec.extends: {missing}",) if missing else ())
 
 
 ADMISSIONS = (
@@ -95,28 +114,44 @@ ADMISSIONS = (
 
 
 class _Around:
-    """What a rule names, read once for one request."""
+    """What rules name, read and counted once for one request. `written` is a source that goes before the stored one.
 
-    def __init__(self, reader: Reader, namespace: str) -> None:
+    A large source takes a while to count: that is done in a thread, so that others are answered meanwhile.
+    """
+
+    def __init__(self, reader: Reader, namespace: str, written: Resource | None = None) -> None:
         self._reader = reader
         self._namespace = namespace
+        self._written = written
         self._profiles: dict[str, TargetConnectionProfile | None] = {}
+        self._reaches: dict[tuple[type[Resource], str], Reach | None] = {}
         self.shared: Shared = limits()
 
-    async def source(self, rule: DiscoveryRule) -> Resource | None:
-        implementation = implementations.of(rule)
+    async def rules(self) -> list[DiscoveryRule]:
+        """All, but for those that do not fit their schema any more."""
+        listed = await self._reader.list(DiscoveryRule, self._namespace)
+        return [rule for rule in listed if isinstance(rule, DiscoveryRule)]
+
+    async def reach(self, rule: DiscoveryRule) -> Reach | None:
+        implementation, name = implementations.of(rule), rule.spec.rule_ref.name
         if implementation is None:
             return None
-        return await self._reader.find(implementation.kind, rule.spec.rule_ref.name, self._namespace)
+        key = (implementation.kind, name)
+        if key not in self._reaches:
+            source = self._written or await self._reader.find(implementation.kind, name, self._namespace)
+            known = source if isinstance(source, implementation.kind) else None
+            self._reaches[key] = await asyncio.to_thread(reach_of, rule, known)
+        return self._reaches[key]
 
     async def profiles(self, rule: DiscoveryRule) -> dict[str, TargetConnectionProfile]:
         """Those by which the rule asks, as far as they exist."""
         found = {}
         for name in _asked_by(rule):
             if name not in self._profiles:
-                self._profiles[name] = await self._reader.find(TargetConnectionProfile, name, self._namespace)
-            if (profile := self._profiles[name]) is not None:
-                found[name] = profile
+                profile = await self._reader.find(TargetConnectionProfile, name, self._namespace)
+                self._profiles[name] = profile if isinstance(profile, TargetConnectionProfile) else None
+            if (known := self._profiles[name]) is not None:
+                found[name] = known
         return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
 from msgspec import UnsetType
 
 from trimtab.model.duration import Duration
@@ -32,15 +33,41 @@ from trimtab.systems.discovery.scope.plan import PACKETS_VARIABLE, SOCKETS_VARIA
 LONGEST_PROBE = 30.0
 LONGEST_ANSWER = 300.0
 LONGEST = 366 * 86400.0
+SHORTEST_PERIOD = 0.25
+"""Shorter ones keep a processor busy, and find nothing sooner: a probe alone waits longer for its answer."""
+SHORTEST_LOCKOUT = 1.0
 
 Profiles = Mapping[str, TargetConnectionProfile]
 """Connection profiles that exist, by name."""
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """What of a source matters to a plan. Made once for any number of rules: a source may be large."""
+
+    source: str
+    addresses: int
+    probed: bool = True
+
+
+def reach_of(rule: DiscoveryRule, source: Resource | None) -> Reach | None:
+    """Of the object of the rule's `ruleRef`; None while it does not exist, or is wrong in itself."""
+    implementation = implementations.of(rule)
+    if implementation is None or source is None or implementation.problems(source):
+        return None
+    if implementation.static(source) is not None:
+        return Reach(source.name, 0, probed=False)
+    return Reach(source.name, counted(implementation.entries(source)))
 
 
 def rule_problems(
     rule: DiscoveryRule, source: Resource | None = None, profiles: Profiles | None = None, shared: Shared | None = None
 ) -> list[FieldError]:
     """All that is wrong with a rule. `source` is the object of its `ruleRef`, None while it does not exist."""
+    return own_problems(rule) + fit_problems(rule, reach_of(rule, source), profiles or {}, shared)
+
+
+def own_problems(rule: DiscoveryRule) -> list[FieldError]:
+    """What is wrong with a rule whatever it names."""
     spec, found = rule.spec, []
     implementation = implementations.of(rule)
     if implementation is None:
@@ -58,28 +85,25 @@ def rule_problems(
         found += _name_problems(f"{path}.syncProfile", connection.sync_profile)
     if not isinstance(spec.target_template, UnsetType):
         found += _template_problems(spec.target_template)
-    found += _length_problems("spec.period", spec.period, LONGEST)
-    found += _length_problems("spec.lockoutWindow", spec.lockout_window, LONGEST)
+    found += _length_problems("spec.period", spec.period, LONGEST, SHORTEST_PERIOD)
+    found += _length_problems("spec.lockoutWindow", spec.lockout_window, LONGEST, SHORTEST_LOCKOUT)
     found += windows.problems(spec.windows)
     found += _fading_problems(spec.fading)
-    return found + fit_problems(rule, source, profiles or {}, shared)
+    return found
 
 
 def fit_problems(
-    rule: DiscoveryRule, source: Resource | None, profiles: Profiles, shared: Shared | None = None
+    rule: DiscoveryRule, reach: Reach | None, profiles: Profiles, shared: Shared | None = None
 ) -> list[FieldError]:
     """What is wrong with a rule only together with its source and its profiles, as far as they exist."""
-    implementation = implementations.of(rule)
-    if implementation is None or source is None or implementation.problems(source):
-        return []
-    if implementation.static(source) is not None:
+    if reach is None or not reach.probed:
         return []
     profile = rule.spec.discovery_profile
     if isinstance(profile, UnsetType):
-        detail = f"{source.name} is probed: say how, or give it a defaultSchema"
+        detail = f"{reach.source} is probed: say how, or give it a defaultSchema"
         return [FieldError("spec.discoveryProfile", FieldProblem.REQUIRED, None, detail)]
     used = [profiles[name].spec for name in dict.fromkeys(profile.connection_profiles) if name in profiles]
-    plan = rule_plan(rule.spec, counted(implementation.entries(source)), used, shared or Shared())
+    plan = rule_plan(rule.spec, reach.addresses, used, shared or Shared())
     return plan_problems(plan, rule.spec.period)
 
 
@@ -169,9 +193,13 @@ def _fading_problems(fading: Fading) -> Iterator[FieldError]:
         yield FieldError("spec.fading.deleteAfterMisses", FieldProblem.INVALID, fading.delete_after_misses, detail)
 
 
-def _length_problems(path: str, length: Duration, longest: float, or_nothing: bool = False) -> Iterator[FieldError]:
+def _length_problems(
+    path: str, length: Duration, longest: float, shortest: float = 0.0, *, or_nothing: bool = False
+) -> Iterator[FieldError]:
     if length.seconds < 0 or (length.seconds == 0 and not or_nothing):
         yield FieldError(path, FieldProblem.INVALID, length, "must be longer than nothing, such as 5s")
+    elif length.seconds < shortest:
+        yield FieldError(path, FieldProblem.INVALID, length, f"must be at least {Duration.of(shortest)}")
     if length.seconds > longest:
         yield FieldError(path, FieldProblem.INVALID, length, f"must be at most {Duration.of(longest)}")
 

@@ -24,6 +24,9 @@ from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange,
 from trimtab.systems.discovery.kinds.range import Selector
 from trimtab.systems.discovery.scope.addresses import MAX_ADDRESSES, Addresses, parse, span
 
+MAX_EXCLUDES = 4096
+"""Of all prefixes of one object: what is judged while a user waits."""
+
 
 class DnsName(msgspec.Struct, frozen=True):
     """A name to resolve at each sweep; all of its addresses count."""
@@ -158,6 +161,14 @@ def supported(suffix: str = SUFFIX) -> tuple[str, ...]:
 
 def _problems(obj: DiscoveryRuleIPRange) -> Iterator[FieldError]:
     spec, sizes = obj.spec, []
+    excludes = sum(len(entry.excludes) for entry in spec.prefixes)
+    if excludes > MAX_EXCLUDES:
+        detail = (
+            f"all prefixes have {excludes} excludes, and {MAX_EXCLUDES} is the most: "
+            "exclude larger parts, or name only the prefixes to probe"
+        )
+        yield FieldError("spec.prefixes", FieldProblem.INVALID, f"{len(spec.prefixes)} prefixes", detail)
+        return
     for i, prefix in enumerate(spec.prefixes):
         wrong = list(_prefix_problems(prefix, f"spec.prefixes[{i}]"))
         yield from wrong
@@ -183,10 +194,13 @@ def _problems(obj: DiscoveryRuleIPRange) -> Iterator[FieldError]:
 def _warnings(obj: DiscoveryRuleIPRange) -> Iterator[str]:
     spec = obj.spec
     for i, entry in enumerate(spec.prefixes):
-        prefix = span(entry.prefix)
-        for j, exclude in enumerate(entry.excludes):
-            if not span(exclude).overlaps(prefix):
+        prefix, excluded = span(entry.prefix), [span(exclude) for exclude in entry.excludes]
+        for j, interval in enumerate(excluded):
+            if not interval.overlaps(prefix):
+                exclude = entry.excludes[j]
                 yield f"spec.prefixes[{i}].excludes[{j}]: {exclude} is not in {entry.prefix}, so it excludes nothing"
+        if not Addresses(parse(entry.prefix)) - Addresses(excluded):
+            yield f"spec.prefixes[{i}]: all of {entry.prefix} is excluded, so nothing of it is probed"
     for field, selector in (("podSelector", spec.pod_selector), ("serviceSelector", spec.service_selector)):
         if not isinstance(selector, UnsetType) and _selector(selector).empty:
             kind = "Pod" if field == "podSelector" else "Service"
