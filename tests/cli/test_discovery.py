@@ -151,16 +151,79 @@ async def test_while_nothing_begins_it_says_what_hinders(discovery: Program, con
     hindered = Condition(
         type="Ready",
         status="False",
-        reason="ProfileMissing",
-        message="TargetConnectionProfile gnmi: not found",
+        reason="SweepFailed",
+        message="no socket could be opened",
         last_transition_time=BEGAN,
     )
     await controller.write(DiscoveryRuleStatus(conditions=(hindered,)))
     assert process.stderr is not None
     said = await asyncio.to_thread(process.stderr.readline)
-    assert "it has not begun: ProfileMissing: TargetConnectionProfile gnmi: not found" in said
+    assert "it has not begun: SweepFailed: no socket could be opened" in said
     await controller.write(DiscoveryRuleStatus(history=(GONE,), handled_run=value, conditions=UNSET))
     assert (await ended(process))[0] == 0
+
+
+def invalid(generation: int) -> Condition:
+    return Condition(
+        type="Ready",
+        status="False",
+        reason="InvalidProfile",
+        message="TargetConnectionProfile gnmi: not found",
+        last_transition_time=BEGAN,
+        observed_generation=generation,
+    )
+
+
+async def test_a_rule_that_cannot_begin_ends_it_at_once(discovery: Program, controller: Controller) -> None:
+    rule = await controller.create()
+    await controller.write(DiscoveryRuleStatus(conditions=(invalid(rule.metadata.generation or 1),)))
+    ran = discovery("discovery", "run", "campus", "--timeout", "1h")
+    assert ran.code == 1
+    assert "does not sweep: InvalidProfile: TargetConnectionProfile gnmi: not found" in ran.err
+
+
+async def test_what_hindered_another_spec_says_nothing_of_this_one(discovery: Program, controller: Controller) -> None:
+    await controller.create()
+    await controller.write(DiscoveryRuleStatus(conditions=(invalid(7),)))
+    assert discovery("discovery", "run", "campus", "--timeout", "0.2s").code == 124
+
+
+async def test_a_run_that_left_the_history_is_told_by_the_newest_one(
+    discovery: Program, controller: Controller
+) -> None:
+    await controller.create()
+    await controller.write(DiscoveryRuleStatus(history=(OLD,)))
+    process = started(discovery)
+    value = await controller.asked()
+    later = Run(id="r9", trigger="Schedule", started=BEGAN, outcome="Succeeded", finished=ENDED)
+    await controller.write(DiscoveryRuleStatus(history=(later, OLD), handled_run=value))
+    code, out, _ = await ended(process)
+    assert code == 0
+    assert out.startswith("discoveryrule/campus: Succeeded in 2 s")
+
+
+async def test_who_asks_before_a_request_is_taken_asks_for_both(discovery: Program, controller: Controller) -> None:
+    await controller.create()
+    process = started(discovery)
+    first = await controller.asked()
+    assert discovery("discovery", "run", "campus", "--no-wait").code == 0
+    second = await controller.asked()
+    assert second != first
+    await controller.write(DiscoveryRuleStatus(history=(GONE,), handled_run=second))
+    assert (await ended(process))[0] == 0
+
+
+async def test_a_run_that_is_begun_anew_is_followed_to_its_end(discovery: Program, controller: Controller) -> None:
+    await controller.create()
+    process = started(discovery)
+    value = await controller.asked()
+    outdated = manual(outcome="Cancelled", finished=ENDED, reason="Outdated")
+    await controller.write(DiscoveryRuleStatus(history=(outdated,), handled_run=value))
+    anew = Run(id="r3", trigger="Changed", started=BEGAN, outcome="Succeeded", finished=ENDED)
+    await controller.write(DiscoveryRuleStatus(history=(anew, outdated), handled_run=value))
+    code, out, _ = await ended(process)
+    assert code == 0
+    assert "Succeeded" in out
 
 
 async def test_a_rule_that_is_deleted_meanwhile_ends_it(discovery: Program, controller: Controller) -> None:

@@ -24,13 +24,17 @@ from trimtab.client.follow import follow
 from trimtab.client.protocol import EventType, Listing, Query
 from trimtab.client.transport import Call
 from trimtab.model.clock import parse_time
-from trimtab.model.conditions import get_condition
+from trimtab.model.conditions import Condition, get_condition
 from trimtab.runtime.runs import Run
 from trimtab.systems.discovery.kinds import DiscoveryRule, Target
 from trimtab.systems.discovery.kinds.rule import RELEASE_ANNOTATION, RUN_ANNOTATION
 from trimtab.systems.discovery.kinds.target import RULE_LABEL
 
 MASS_LOSS = "MassLoss"
+NOTHING_RUNS = ("InvalidProfile", "Suspended")
+"""Reasons of a rule that has no loop: whatever is asked of it, nothing begins until somebody changes something."""
+OUTDATED = "Outdated"
+"""The reason of a run that another one took the place of."""
 
 
 def run(access: Access, name: str, *, wait: bool, timeout: float) -> int:
@@ -65,7 +69,7 @@ async def _followed(server: Session, name: str, value: str, before: frozenset[st
     """The run that the annotation became, when it has ended."""
     query = Query(namespace=server.namespace, fields=f"metadata.name={name}")
     following = follow(server.client, DiscoveryRule, query, patience=0)
-    hindrance = ""
+    told_last = ""
     with Bar(f"discoveryrule/{name}") as bar:
         try:
             async for told in following:
@@ -76,8 +80,13 @@ async def _followed(server: Session, name: str, value: str, before: frozenset[st
                 progress = rule.status.progress if rule.status else None
                 if found is not None and progress and parse_time(progress.started) >= parse_time(found.started):
                     bar.show(progress.done, progress.total or None, progress.note or "")
-                elif found is None and hindrance != (hindrance := _hindrance(rule)) and hindrance:
-                    bar.note(f"it has not begun: {hindrance}")
+                elif found is None and (ready := _unready(rule)) is not None:
+                    hindrance = f"{ready.reason}: {ready.message}"
+                    if ready.reason in NOTHING_RUNS:
+                        raise Problem(f"discoveryrule/{name} does not sweep: {hindrance}")
+                    if hindrance != told_last:
+                        bar.note(f"it has not begun: {hindrance}")
+                    told_last = hindrance
         finally:
             await following.aclose()
     raise Problem(f"discoveryrule/{name} cannot be followed any more")
@@ -93,16 +102,24 @@ def _rule(told: object, name: str) -> DiscoveryRule:
 
 
 def _run_of(rule: DiscoveryRule, value: str, before: frozenset[str]) -> Run | None:
-    """The run that our request became, once the controller has taken it."""
-    if not rule.status or rule.status.handled_run != value:
+    """The run that our request became, once the controller has taken it.
+
+    Who asks after us, before ours was taken, asks for both. A run that was asked for while Pods changed has their
+    trigger; and where sweeps are short, ours may have left the bounded history: then the newest one tells as much.
+    """
+    asked = (rule.metadata.annotations or {}).get(RUN_ANNOTATION)
+    if not rule.status or not rule.status.handled_run or rule.status.handled_run not in (value, asked):
         return None
-    return next((run for run in _history(rule) if run.trigger == "Manual" and run.id not in before), None)
+    new = [run for run in _history(rule) if run.id not in before and run.reason != OUTDATED]
+    return next((run for run in new if run.trigger == "Manual"), new[0] if new else None)
 
 
-def _hindrance(rule: DiscoveryRule) -> str:
-    """Why the rule does not work, if it says so."""
+def _unready(rule: DiscoveryRule) -> Condition | None:
+    """Why the rule does not work, if it says so of the rule as it is."""
     ready = get_condition(rule.status.conditions, "Ready") if rule.status else None
-    return f"{ready.reason}: {ready.message}" if ready and ready.status == "False" else ""
+    if ready is None or ready.status != "False":
+        return None
+    return ready if (ready.observed_generation or rule.metadata.generation) == rule.metadata.generation else None
 
 
 async def _told(server: Session, name: str, ended: Run) -> int:
