@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -82,6 +84,47 @@ async def test_a_device_that_misbehaves_before_tls_has_a_clear_outcome(
     assert says in why.detail
 
 
+@pytest.mark.parametrize("fault", [fault for fault, *_ in IN_PLAIN_TEXT])
+@pytest.mark.parametrize("more", [{"insecure": True}, {"skip_verify": True}], ids=["plain", "tls"])
+async def test_a_device_that_never_spoke_http2_got_no_login(fault: Fault, more: dict[str, bool]) -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault) as device:
+        assert (await failure(access(device, timeout=SOON, **more))).login == "unsent"
+
+
+@pytest.mark.parametrize("fault", [Fault.HANG, Fault.HANG_ON_GET, Fault.GO_AWAY])
+async def test_a_call_that_nobody_answers_leaves_its_login_unknown(fault: Fault) -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault) as device:
+        assert (await failure(access(device, insecure=True, timeout=SOON))).login == "unknown"
+
+
+@pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.HUGE])
+async def test_a_call_that_is_answered_is_a_login_that_worked(fault: Fault) -> None:
+    async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault) as device:
+        assert (await failure(access(device, insecure=True))).login == "accepted"
+
+
+@pytest.mark.parametrize("greeting", [b"", b"\xff" * 64], ids=["silent", "garbage"])
+async def test_before_the_device_speaks_http2_no_call_is_sent(greeting: bytes) -> None:
+    """What `greeted` stands on. A call would be a frame of type 1 (HEADERS)."""
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        while data := await reader.read(4096):
+            heard.extend(data)
+        writer.close()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert (await failure(access_at("127.0.0.1", port, insecure=True, timeout=SOON))).login == "unsent"
+    frames, place = set(), len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    while place < len(heard):
+        frames.add(heard[place + 3])
+        place += 9 + int.from_bytes(heard[place : place + 3], "big")
+    assert 1 not in frames
+
+
 async def test_an_answer_of_more_than_8_mib_is_not_taken() -> None:
     async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=Fault.HUGE) as device:
         why = await failure(access(device, insecure=True))
@@ -109,6 +152,7 @@ async def test_a_wrong_password_is_sent_once_and_is_no_absence() -> None:
         why = await failure(access(device, insecure=True, login=wrong))
         assert (why.outcome, device.calls["refused"]) == (Outcome.AUTHENTICATION_FAILED, 1)
     assert why.detail == "The device refused username and password of Secret old-login."
+    assert why.login == "refused"
 
 
 async def test_a_login_without_username_is_named_where_the_device_wants_one() -> None:
@@ -124,6 +168,7 @@ async def test_a_password_with_a_line_break_is_not_sent() -> None:
         why = await failure(access(device, insecure=True, login=broken))
         assert device.calls["Capabilities"] == 0
     assert "ends with a line break" in why.detail
+    assert why.login == "unsent"
 
 
 async def test_a_port_where_nothing_listens_is_refused() -> None:
@@ -172,6 +217,7 @@ async def test_a_device_that_refuses_every_path_says_why() -> None:
         why = await failure(access(device, insecure=True), vendors)
     assert why.outcome is Outcome.PROTOCOL_ERROR
     assert "unknown element 'such'" in why.detail
+    assert why.login == "accepted"
 
 
 async def test_a_device_that_echoes_our_password_does_not_bring_it_into_the_detail() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trimtab.systems.discovery.ledger.logins import (
     MAX_FAILED,
+    Cause,
     LoginRecord,
     State,
     Use,
@@ -68,7 +69,7 @@ def test_a_success_keeps_what_is_known_of_the_others() -> None:
 
 def test_an_attempt_without_an_end_counts_as_a_refusal_when_it_was_sent() -> None:
     record = attempted(LoginRecord(), "first", 100)
-    assert choose(record, RULE, 500, WINDOW) == Wait(1000)
+    assert choose(record, RULE, 500, WINDOW) == Wait(1000, Cause.NO_END)
     assert choose(record, RULE, 1000, WINDOW) == Use("second")
 
 
@@ -76,13 +77,13 @@ def test_an_attempt_without_an_end_is_forgiven_once_for_the_one_that_worked() ->
     record = attempted(succeeded(LoginRecord(), "second", 0), "second", 100)
     assert choose(record, RULE, 101, WINDOW) == Use("second")
     again = attempted(record, "second", 101)
-    assert choose(again, RULE, 102, WINDOW) == Wait(1000)
+    assert choose(again, RULE, 102, WINDOW) == Wait(1000, Cause.COUNTED)
 
 
 def test_a_device_that_broke_off_may_be_tried_once_more() -> None:
     record = dropped(attempted(LoginRecord(), "first", 100))
     assert choose(record, RULE, 101, WINDOW) == Use("first")
-    assert choose(dropped(attempted(record, "first", 101)), RULE, 102, WINDOW) == Wait(1001)
+    assert choose(dropped(attempted(record, "first", 101)), RULE, 102, WINDOW) == Wait(1001, Cause.NO_END)
 
 
 def test_what_was_never_sent_leaves_no_trace() -> None:
@@ -104,14 +105,14 @@ def test_a_device_that_breaks_off_keeps_the_credential_that_worked() -> None:
 def test_what_was_never_sent_does_not_forgive_the_attempt_before() -> None:
     lost = attempted(succeeded(LoginRecord(), "second", 0), "second", 100)
     record = dropped(attempted(lost, "second", 101), unsent=True)
-    assert choose(attempted(record, "second", 102), RULE, 103, WINDOW) == Wait(1000)
+    assert choose(attempted(record, "second", 102), RULE, 103, WINDOW) == Wait(1000, Cause.COUNTED)
 
 
 def test_a_success_does_not_make_a_device_forget_what_it_counted() -> None:
     lost = attempted(succeeded(LoginRecord(), "first", 0), "first", 100)
     record = succeeded(attempted(lost, "first", 101), "first", 101)
     other = failed(attempted(LoginRecord(), "first", 102), "first", 102)
-    assert choose(LoginRecord(), RULE, 103, WINDOW, others=[record, other]) == Wait(1000)
+    assert choose(LoginRecord(), RULE, 103, WINDOW, others=[record, other]) == Wait(1000, Cause.COUNTED)
 
 
 def test_the_same_work_done_again_leaves_the_same_record() -> None:
@@ -126,7 +127,13 @@ def test_one_refusal_by_another_protocol_leaves_one_try() -> None:
 
 def test_two_refusals_by_other_protocols_leave_none() -> None:
     other = failed(attempted(LoginRecord(), "first", 100), "first", 100)
-    assert choose(LoginRecord(), RULE, 101, WINDOW, others=[other, other]) == Wait(1000)
+    assert choose(LoginRecord(), RULE, 101, WINDOW, others=[other, other]) == Wait(1000, Cause.COUNTED)
+
+
+def test_a_refusal_that_is_told_is_no_guess_any_more() -> None:
+    guessed = attempted(attempted(LoginRecord(), "first", 100), "second", 2000)
+    assert choose(guessed, RULE, 2001, WINDOW) == Wait(2900, Cause.NO_END)
+    assert choose(failed(guessed, "second", 2002), RULE, 2003, WINDOW) == Wait(2902, Cause.REFUSED)
 
 
 def test_an_old_refusal_by_another_protocol_counts_no_more() -> None:

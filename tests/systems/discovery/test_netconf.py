@@ -97,6 +97,7 @@ async def test_a_user_who_may_not_read_is_told_and_is_no_refused_login() -> None
         with pytest.raises(NotIdentified, match="may not read") as caught:
             await identify(device)
     assert caught.value.outcome is not Outcome.AUTHENTICATION_FAILED
+    assert caught.value.login == "accepted"
     assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
 
 
@@ -122,6 +123,7 @@ async def test_a_device_that_misbehaves_is_told_by_its_host_key(fault: Fault, ou
         with pytest.raises(NotIdentified) as caught:
             await identify(device, newest=newest, timeout="1s" if fault is Fault.HANG else "5s")
     assert caught.value.outcome is outcome, caught.value.detail
+    assert caught.value.login == "accepted"
     assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
     assert device.failed_logins == 0
 

@@ -229,14 +229,14 @@ class TestARealAgent:
 
         asked = msgspec.structs.replace(access(port, SEALED, address=REAL), admit=admit)
         failure = await refused(identifier, asked)
-        assert failure.outcome is Outcome.WAITING
+        assert (failure.outcome, failure.login) == (Outcome.WAITING, "unsent")
         found = await identifier.identify(access(port, SEALED, address=REAL))
         assert shown == [found.evidence.engine_id]
 
     async def test_is_not_asked_with_a_secret_that_makes_no_user(self, port: int, identifier: SnmpIdentifier) -> None:
         credential = Login("lab", {**SEALED.values, "auth-protocol": Redacted("ROT13")})
         failure = await refused(identifier, access(port, credential, address=REAL, answer=b"x"))
-        assert failure.outcome is Outcome.OPEN
+        assert (failure.outcome, failure.login) == (Outcome.OPEN, "unsent")
         assert "auth-protocol" in failure.detail
         assert snmp_login.problem(credential, access(port).profile) in failure.detail
 
@@ -301,6 +301,7 @@ class TestAnAgentOfV3WhoseAnswersAreDamaged:
         finally:
             transport.close()
         assert failure.outcome is Outcome.PROTOCOL_ERROR
+        assert failure.login == ("unsent" if number == 1 else "unknown")
         assert len(damaging.questions) == number
 
     async def test_gets_its_user_in_the_second_question_and_not_before(
@@ -442,7 +443,7 @@ class TestASimulatedAgent:
         failure = await refused(
             identifier, access(port, SEALED, address="127.44.9.9", answer=engine, timeout=Duration("100ms"))
         )
-        assert failure.outcome is Outcome.TIMED_OUT
+        assert (failure.outcome, failure.login) == (Outcome.TIMED_OUT, "unknown")
         assert failure.evidence.engine_id == "80001f8880d0c643020f8ffa6a00000000"
 
     async def test_that_is_gone_broke_off(self, port: int, identifier: SnmpIdentifier) -> None:

@@ -74,6 +74,7 @@ async def test_a_refused_key_and_password_do_not_lock_the_account() -> None:
 async def test_a_refusal_tells_the_host_key_and_not_the_password() -> None:
     async with SshDevice() as device:
         failure = await refusal(to(device, username="admin", password="hunter2"))
+        assert failure.login == "refused"
         assert failure.evidence.ssh_host_key == failure.pin == device.pin
         assert "hunter2" not in repr(failure) + failure.detail
 
@@ -81,7 +82,7 @@ async def test_a_refusal_tells_the_host_key_and_not_the_password() -> None:
 async def test_nothing_is_sent_to_a_device_with_another_host_key() -> None:
     async with SshDevice() as device:
         failure = await refusal(to(device, pins=frozenset({"SHA256:of another"})))
-        assert failure.outcome is Outcome.KEY_CHANGED
+        assert (failure.outcome, failure.login) == (Outcome.KEY_CHANGED, "unsent")
         assert device.credentials == []
         assert failure.pin == device.pin
 
@@ -114,6 +115,7 @@ async def test_nothing_is_sent_to_a_device_that_is_not_admitted(method: str) -> 
         asked = to(device, username="admin", password="admin", ssh_privatekey=PEM)
         failure = await refusal(replace(asked, admit=admit))
         assert (failure.outcome, failure.detail) == (Outcome.WAITING, "it refused a login at another address")
+        assert failure.login == "unsent"
         assert shown == [device.pin]
         assert device.credentials == []
 
@@ -135,7 +137,7 @@ async def test_keys_and_agents_of_this_machine_are_not_used(monkeypatch: pytest.
 async def test_a_login_that_the_device_has_no_way_for_is_not_tried() -> None:
     async with SshDevice(methods=frozenset({"publickey"})) as device:
         failure = await refusal(to(device))
-        assert failure.outcome is Outcome.AUTHENTICATION_FAILED
+        assert (failure.outcome, failure.login) == (Outcome.AUTHENTICATION_FAILED, "unsent")
         assert "Nothing was tried" in failure.detail
 
 
@@ -154,7 +156,7 @@ async def test_a_login_that_the_device_has_no_way_for_is_not_tried() -> None:
 async def test_a_secret_that_cannot_log_in_opens_no_connection(values: dict[str, str], says: str) -> None:
     async with SshDevice() as device:
         failure = await refusal(to(device, **values))
-        assert failure.outcome is Outcome.OPEN
+        assert (failure.outcome, failure.login) == (Outcome.OPEN, "unsent")
         assert says in failure.detail
         assert device.connections == 0
 
@@ -162,14 +164,14 @@ async def test_a_secret_that_cannot_log_in_opens_no_connection(values: dict[str,
 async def test_a_username_that_ssh_does_not_allow_opens_no_connection() -> None:
     async with SshDevice() as device:
         failure = await refusal(to(device, username="a\u0007b", password="x"))
-        assert failure.outcome is Outcome.OPEN
+        assert (failure.outcome, failure.login) == (Outcome.OPEN, "unsent")
         assert device.connections == 0
 
 
 async def test_a_password_is_not_given_where_a_code_is_asked_for() -> None:
     async with SshDevice(methods=frozenset({"keyboard-interactive"}), question="Verification code: ") as device:
         failure = await refusal(to(device))
-        assert failure.outcome is Outcome.AUTHENTICATION_FAILED
+        assert (failure.outcome, failure.login) == (Outcome.AUTHENTICATION_FAILED, "refused")
         assert device.credentials == []
 
 
@@ -189,6 +191,8 @@ async def test_a_device_that_misbehaves_before_the_login_ends_soon(fault: Fault,
         started = time.monotonic()
         failure = await refusal(to(device, timeout="500ms" if outcome is Outcome.TIMED_OUT else "5s"))
         assert failure.outcome is outcome, failure.detail
+        assert failure.login == "unsent"
+        assert device.credentials == []
         assert time.monotonic() - started < 4
 
 
@@ -196,7 +200,7 @@ async def test_a_device_that_misbehaves_before_the_login_ends_soon(fault: Fault,
 async def test_a_credential_without_an_answer_counts_as_refused(fault: Fault) -> None:
     async with SshDevice(fault=fault) as device:
         failure = await refusal(to(device, timeout="1s"))
-        assert failure.outcome is Outcome.AUTHENTICATION_FAILED
+        assert (failure.outcome, failure.login) == (Outcome.AUTHENTICATION_FAILED, "unknown")
         assert len(device.credentials) == 1
 
 
@@ -227,7 +231,8 @@ async def test_a_peer_that_hangs_up_at_once_is_disconnected() -> None:
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        assert (await refusal(access("ssh", "127.0.0.1", port))).outcome is Outcome.DISCONNECTED
+        failure = await refusal(access("ssh", "127.0.0.1", port))
+    assert (failure.outcome, failure.login) == (Outcome.DISCONNECTED, "unsent")
 
 
 async def test_a_peer_that_takes_no_connection_times_out() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
 from typing import Protocol as Contract
 
 import msgspec
@@ -98,13 +99,27 @@ class Identified(msgspec.Struct, frozen=True, kw_only=True):
     tied: tuple[str, ...] = ()
 
 
-class NotIdentified(Exception):  # noqa: N818 - it reads as what happened
-    """It did not. `detail` is one sentence for people, without secrets."""
+LoginEnd = Literal["unsent", "unknown", "accepted", "refused"]
+"""What became of a credential: the device surely never got it, it may have judged it, it let us in, or it did not."""
 
-    def __init__(self, outcome: Outcome, detail: str, *, pin: str = "", evidence: Evidence = Evidence()) -> None:  # noqa: B008
+
+class NotIdentified(Exception):  # noqa: N818 - it reads as what happened
+    """It did not. `detail` is one sentence for people, without secrets. `login` decides whether the device may be asked
+    again soon: who does not know what became of the credential leaves it out."""
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        detail: str,
+        *,
+        login: LoginEnd | None = None,
+        pin: str = "",
+        evidence: Evidence = Evidence(),  # noqa: B008
+    ) -> None:
         super().__init__(detail)
         self.outcome = outcome
         self.detail = detail
+        self.login: LoginEnd = login or ("refused" if outcome is Outcome.AUTHENTICATION_FAILED else "unknown")
         self.pin = pin
         self.evidence = evidence
 

@@ -67,6 +67,8 @@ class GnmiIdentifier:
                 return await self._ask(_Device(channel, link, access, seconds), pin)
         except NotIdentified as failure:
             failure.pin = failure.pin or pin
+            if failure.login == "unknown" and not failures.greeted(link.first):
+                failure.login = "unsent"
             if failure.pin:
                 failure.evidence = msgspec.structs.replace(failure.evidence, tls_key=failure.pin)
             raise
@@ -92,7 +94,7 @@ class GnmiIdentifier:
             values = self._vendors.values(zip(choice.spec.paths, texts, strict=True))
             if not values:
                 detail = f"The device answered none of the paths of vendor profile {choice.profile}; look at its paths."
-                raise NotIdentified(Outcome.PROTOCOL_ERROR, detail)
+                raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, login="accepted")
         return _identified(choice, values, offered, pin)
 
     def _context(self, access: Access) -> Any:
@@ -150,7 +152,7 @@ class _Device(msgspec.Struct, frozen=True):
         except DecodeError:
             name = method.rpartition("/")[2]
             detail = f"The device's answer to {name} is no message of gNMI."
-            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail) from None
+            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, login="accepted") from None
 
 
 async def _connect(link: Link, access: Access, context: Any, seconds: float) -> str:
@@ -223,7 +225,7 @@ def _found(response: Any, wanted: Sequence[paths.Path]) -> list[str]:
         f"more than {MOST_UPDATES} values" if updates > MOST_UPDATES else f"more than {MOST_JSON // 1024} KiB of JSON"
     )
     detail = f"The device answered Get with {much}; ask for narrower paths in the vendor profile."
-    raise NotIdentified(Outcome.PROTOCOL_ERROR, detail)
+    raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, login="accepted")
 
 
 def _encoding(vendor: GnmiVendor, access: Access, offered: Sequence[str]) -> str:
@@ -249,7 +251,7 @@ def _metadata(login: Login) -> tuple[tuple[str, str], ...]:
         if not all(0x20 <= byte <= 0x7E for byte in data):
             why = "ends with a line break" if data.endswith(b"\n") else "has characters other than printable ASCII"
             detail = f"The {name} of Secret {login.secret} {why}, which gNMI cannot carry; nothing was sent."
-            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail)
+            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, login="unsent")
         pairs.append((name, value.reveal()))
     return tuple(pairs)
 

@@ -1,6 +1,8 @@
 """What it means when gNMI fails: an outcome, and a sentence that says what happened and what to do.
 
 The texts of a device are not trusted: they are cut and cleaned, and our own secrets are taken out should it echo them.
+A login counts as accepted only where a status says that the call itself was looked at: many servers answer with UNKNOWN
+or INTERNAL to whatever goes wrong, and that may be the login.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ MOST = 8 * 1024 * 1024
 
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LEFT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.ABORTED)
+_JUDGED = (
+    grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.UNIMPLEMENTED,
+)  # fmt: skip
 _FINAL = (*_REFUSED, *_LEFT, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
@@ -53,7 +59,8 @@ async def not_connected(error: OSError, access: Access, seconds: float) -> NotId
 def no_socket(error: OSError) -> NotIdentified:
     """From a place for gRPC that could not be made."""
     why = errno.errorcode.get(error.errno or 0, "a path that is too long for a socket")
-    return NotIdentified(Outcome.NOT_SENT, f"This machine has no room for a socket in its temporary folder: {why}.")
+    detail = f"This machine has no room for a socket in its temporary folder: {why}."
+    return NotIdentified(Outcome.NOT_SENT, detail, login="unsent")
 
 
 _OURS = (
@@ -64,6 +71,18 @@ _OURS = (
 
 async def not_answered(error: grpc.RpcError, call: str, access: Access, link: Any, seconds: float) -> NotIdentified:
     """From a call that failed, and what became of its link."""
+    failure = await _not_answered(error, call, access, link, seconds)
+    if failure.login == "unknown" and (error.code() in _JUDGED or _is_too_large(error)):
+        failure.login = "accepted"
+    return failure
+
+
+def greeted(first: bytes) -> bool:
+    """Whether the device began with the settings of HTTP/2. Before them gRPC sends no call, and so no credential."""
+    return len(first) >= _FRAME_HEAD and _http2(first)
+
+
+async def _not_answered(error: grpc.RpcError, call: str, access: Access, link: Any, seconds: float) -> NotIdentified:
     code = error.code()
     if isinstance(link.error, ssl.SSLError):  # TLS 1.3: a client certificate is judged after the handshake
         return await tls.explain(link.error, access, seconds)
@@ -79,7 +98,7 @@ async def not_answered(error: grpc.RpcError, call: str, access: Access, link: An
     said = _said(error, access.login)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return NotIdentified(Outcome.PROTOCOL_ERROR, f"The device speaks gRPC, but knows no gNMI {call}{said}")
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in (error.details() or ""):
+    if _is_too_large(error):
         much = f"The device sent more than {MOST // 1024 // 1024} MiB as answer to {call}"
         return NotIdentified(Outcome.PROTOCOL_ERROR, f"{much}; ask for narrower paths in the vendor profile.")
     if link.first and not _http2(link.first):
@@ -95,6 +114,12 @@ async def not_answered(error: grpc.RpcError, call: str, access: Access, link: An
 
 
 _TLS_ALERT = b"\x15\x03"
+_FRAME_HEAD = 9
+
+
+def _is_too_large(error: grpc.RpcError) -> bool:
+    """Whether the device answered, and gRPC on our side did not take it."""
+    return error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in (error.details() or "")
 
 
 def _http2(first: bytes) -> bool:

@@ -98,16 +98,23 @@ class SnmpIdentifier:
         limit = seconds(access.profile.timeout) * PATIENCE
         try:
             agent, engine_id = await self._agent(access, version)
-            try:
-                async with asyncio.timeout(limit):
-                    return await self._identified(access, agent, version, engine_id)
-            finally:
-                agent.close()
+        except BadLogin as error:
+            raise NotIdentified(Outcome.OPEN, f"{error}; nothing was sent", login="unsent") from None
+        except NotIdentified as failure:
+            failure.login = "unsent"
+            raise
+        try:
+            async with asyncio.timeout(limit):
+                return await self._identified(access, agent, version, engine_id)
         except TimeoutError:
             detail = f"the device answers so slowly that it was given up after {limit:g} s"
-            raise NotIdentified(Outcome.TIMED_OUT, detail) from None
-        except BadLogin as error:
-            raise NotIdentified(Outcome.OPEN, f"{error}; nothing was sent") from None
+            raise NotIdentified(Outcome.TIMED_OUT, detail, login=agent.login) from None
+        except NotIdentified as failure:
+            if failure.login == "unknown":
+                failure.login = agent.login
+            raise
+        finally:
+            agent.close()
 
     async def close(self) -> None:
         """There is nothing to end."""

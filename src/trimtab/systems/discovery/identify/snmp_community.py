@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from trimtab.systems.discovery.findings import Access
+from trimtab.systems.discovery.findings import Access, LoginEnd
 from trimtab.systems.discovery.identify.snmp_exchange import Exchange, patience
 from trimtab.systems.discovery.identify.snmp_failures import malformed, not_sent, refused, silent
 from trimtab.systems.discovery.identify.snmp_messages import (
@@ -25,6 +25,9 @@ NO_ACCESS, AUTHORIZATION_ERROR = 6, 16  # RFC 3416 section 3
 
 class CommunityAgent:
     """One unknown object fails a whole Get of v1: then each is asked for by itself."""
+
+    login: LoginEnd = "unknown"
+    """A community is no login that anybody counts."""
 
     def __init__(self, access: Access, version: Version, community: bytes, request_id: int) -> None:
         self._access = access

@@ -13,7 +13,7 @@ from typing import TypeVar
 from gufo.snmp import SnmpAuthError, SnmpError, SnmpVersion, User
 from gufo.snmp.aio import SnmpSession
 
-from trimtab.systems.discovery.findings import Access
+from trimtab.systems.discovery.findings import Access, LoginEnd
 from trimtab.systems.discovery.identify.snmp_exchange import Exchange, patience
 from trimtab.systems.discovery.identify.snmp_failures import malformed, not_sent, refused, silent
 from trimtab.systems.discovery.identify.snmp_messages import (
@@ -40,6 +40,8 @@ class UserAgent:
         self._engine_id = engine_id
         self._evidence = Evidence(engine_id=engine_id.hex())
         self._session: SnmpSession | None = None
+        self.login: LoginEnd = "unsent"
+        """What became of the user's credential by now, if the device did not refuse it."""
 
     async def get(self, oids: Sequence[str]) -> Got:
         """The values that the agent has. NotIdentified.
@@ -80,6 +82,7 @@ class UserAgent:
             )
         except (OSError, ValueError) as error:
             raise not_sent(self._access, error) from None
+        self.login = "unknown" if self.login == "unsent" else self.login
         try:
             await self._again(lambda: self._told(session.refresh()))
         except TimeoutError:
@@ -87,7 +90,9 @@ class UserAgent:
         return session
 
     async def _repeated(self, session: SnmpSession, oids: Sequence[str]) -> Got:
-        return await self._again(lambda: self._told(session.get_many(oids)))
+        got = await self._again(lambda: self._told(session.get_many(oids)))
+        self.login = "accepted"
+        return got
 
     async def _again(self, ask: Callable[[], Awaitable[T]]) -> T:
         for _ in range(self._attempts - 1):

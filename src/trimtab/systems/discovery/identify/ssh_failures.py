@@ -39,7 +39,8 @@ def meaning(error: Exception, login: Login) -> NotIdentified:
     elif login.step is Step.CONNECTION and not isinstance(error, asyncssh.Error | OSError):
         outcome = Outcome.OPEN
         detail = f"Nothing was sent: SSH cannot use the username of Secret {secret} ({type(error).__name__})."
-    return NotIdentified(outcome, detail, pin=pin, evidence=login.evidence)
+    refused = isinstance(error, asyncssh.PermissionDenied) and login.end != "unsent"
+    return NotIdentified(outcome, detail, login="refused" if refused else login.end, pin=pin, evidence=login.evidence)
 
 
 def is_lost(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import asyncssh
 
 from trimtab.model.redacted import Redacted
-from trimtab.systems.discovery.findings import Access, NotIdentified, Outcome
+from trimtab.systems.discovery.findings import Access, LoginEnd, NotIdentified, Outcome
 from trimtab.systems.discovery.kinds import Evidence
 
 LARGEST_BANNER = 64 * 1024
@@ -49,6 +49,14 @@ class Login(asyncssh.SSHClient):
         """Why no credential may be sent to this device."""
         self._admitted = access.admit is None
         self._interactive = False
+
+    @property
+    def end(self) -> LoginEnd:
+        """What became of the credential by now, if the device did not refuse it. To begin a dialogue and then say nothing
+        may be a failure to the device."""
+        if self.step is Step.WORK:
+            return "accepted"
+        return "unknown" if self.sent or self._interactive else "unsent"
 
     @property
     def evidence(self) -> Evidence:
@@ -138,7 +146,9 @@ def _credentials(access: Access) -> tuple[str, list[asyncssh.SSHKey], Redacted |
     username, password, key = (values.get(name) for name in ("username", "password", "ssh-privatekey"))
     if not username or not (password or key):
         raise NotIdentified(
-            Outcome.OPEN, f"Secret {secret} needs username, and password or ssh-privatekey, to log in by SSH."
+            Outcome.OPEN,
+            f"Secret {secret} needs username, and password or ssh-privatekey, to log in by SSH.",
+            login="unsent",
         )
     try:
         if password:
@@ -150,6 +160,8 @@ def _credentials(access: Access) -> tuple[str, list[asyncssh.SSHKey], Redacted |
         raise NotIdentified(
             Outcome.OPEN,
             f"The ssh-privatekey of Secret {secret} cannot be read: give an unencrypted key in PEM or OpenSSH form.",
+            login="unsent",
         ) from error
     except ValueError as error:
-        raise NotIdentified(Outcome.OPEN, f"Secret {secret} holds a username or password that is no text.") from error
+        detail = f"Secret {secret} holds a username or password that is no text."
+        raise NotIdentified(Outcome.OPEN, detail, login="unsent") from error

@@ -10,7 +10,7 @@ Guarantees:
 - Each step (connection, key exchange, login) may take the profile's `timeout`; a device that trickles bytes loses.
 
 Everything is raised as NotIdentified, also what breaks within the `async with`, with the host key once the device has
-proved to have it. Only KEY_CHANGED carries a key that is merely claimed.
+proved to have it. Only KEY_CHANGED carries a key that is merely claimed. Its `login` says how far the credential got.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ async def logged_in(access: Access) -> AsyncIterator[Session]:
         finally:
             await _close(connection)
     except NotIdentified as failure:
+        end = "refused" if failure.login == "refused" else login.end
         pin = failure.pin or login.pin
-        raise NotIdentified(failure.outcome, failure.detail, pin=pin, evidence=login.evidence) from failure
+        raise NotIdentified(failure.outcome, failure.detail, login=end, pin=pin, evidence=login.evidence) from failure
     except (asyncssh.Error, OSError, EOFError) as error:
         raise meaning(error, login) from error
 

@@ -76,13 +76,14 @@ def judge(access: Access, certificate: bytes | None) -> str:
     try:
         shown = fingerprint(certificate or b"")
     except ValueError:
-        raise NotIdentified(Outcome.TLS_FAILED, "The device's certificate cannot be read.") from None
+        detail = "The device's certificate cannot be read."
+        raise NotIdentified(Outcome.TLS_FAILED, detail, login="unsent") from None
     if access.profile.skip_verify and access.pins and shown not in access.pins:
         detail = (
             f"The device shows another TLS key ({shown}) than on first use; no credential was sent. If that is meant,"
             f" annotate the rule with {REPIN_ANNOTATION}={access.address}."
         )
-        raise NotIdentified(Outcome.KEY_CHANGED, detail, pin=shown)
+        raise NotIdentified(Outcome.KEY_CHANGED, detail, login="unsent", pin=shown)
     return shown
 
 
@@ -194,7 +195,7 @@ def _clean(text: str) -> str:
 
 
 def _unusable(detail: str) -> NotIdentified:
-    return NotIdentified(Outcome.TLS_FAILED, f"{detail}; nothing was sent.")
+    return NotIdentified(Outcome.TLS_FAILED, f"{detail}; nothing was sent.", login="unsent")
 
 
 def _public_key(certificate: bytes) -> bytes:

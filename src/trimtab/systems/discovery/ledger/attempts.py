@@ -18,11 +18,8 @@ from trimtab.model.clock import Clock, format_time
 from trimtab.systems.discovery.findings import NotIdentified, Outcome
 from trimtab.systems.discovery.ledger import logins
 from trimtab.systems.discovery.ledger.book import Book, Books
-from trimtab.systems.discovery.ledger.logins import LoginRecord, State, Use
+from trimtab.systems.discovery.ledger.logins import LoginRecord, Use
 from trimtab.systems.discovery.ledger.records import AddressRecord, same_device, siblings
-
-UNSENT = (Outcome.WAITING, Outcome.KEY_CHANGED, Outcome.TLS_FAILED)
-"""With these the device never got the credential."""
 
 
 class Attempts:
@@ -42,7 +39,7 @@ class Attempts:
         record = self._login(address, protocol)
         choice = logins.choose(record, secrets, self._now, self._window, others=self._elsewhere(address, protocol))
         if not isinstance(choice, Use):
-            raise _waiting(choice.until)
+            raise _waiting(choice.until, choice.cause.value)
         self._put_login(address, protocol, logins.attempted(record, choice.secret, self._now))
         if record.worked != choice.secret:
             await self._book.commit()
@@ -51,12 +48,17 @@ class Attempts:
     def end(self, address: str, protocol: str, secret: str, failure: NotIdentified | None = None) -> None:
         """What came of it."""
         record = self._login(address, protocol)
-        if failure is None:
-            record = logins.succeeded(record, secret, self._now)
-        elif failure.outcome is Outcome.AUTHENTICATION_FAILED:
-            record = logins.failed(record, secret, self._now)
-        else:
-            record = logins.dropped(record, unsent=failure.outcome in UNSENT)
+        match "accepted" if failure is None else failure.login:
+            case "accepted":
+                record = logins.succeeded(record, secret, self._now)
+            case "refused":
+                record = logins.failed(record, secret, self._now)
+            case "unsent":
+                record = logins.dropped(record, unsent=True)
+            case "unknown" if failure is not None and failure.outcome is Outcome.AUTHENTICATION_FAILED:
+                record = logins.failed(record, secret, self._now, presumed=True)
+            case "unknown":
+                record = logins.dropped(record)
         self._put_login(address, protocol, record)
 
     @contextlib.asynccontextmanager
@@ -65,9 +67,9 @@ class Attempts:
         async with self._turns.setdefault(key, asyncio.Lock()):
             addresses = self._shown.setdefault(protocol, {}).setdefault(key, set())
             for other in addresses - {address}:
-                record = self._login(other, protocol)
-                if logins.state(record, self._now, self._window) is State.LOCKED:
-                    raise _waiting(max(record.failed.values(), default=self._now) + self._window)
+                lock = logins.locked(self._login(other, protocol), self._now, self._window)
+                if lock is not None:
+                    raise _waiting(lock.until, f"at {other}, which is the same device, {lock.cause.value}")
             addresses.add(address)
             yield
 
@@ -108,10 +110,10 @@ class Attempts:
         return self._clock.now().timestamp()
 
 
-def _waiting(until: float, why: str = "a login was refused") -> NotIdentified:
+def _waiting(until: float, why: str) -> NotIdentified:
     when = format_time(datetime.fromtimestamp(until, tz=UTC))
     detail = f"{why}; so that the device does not lock us out, nothing is tried before {when}"
-    return NotIdentified(Outcome.WAITING, detail)
+    return NotIdentified(Outcome.WAITING, detail, login="unsent")
 
 
 def _shown(book: Book) -> dict[str, dict[str, set[str]]]:

@@ -46,6 +46,8 @@ class LoginRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=Tr
     """The device broke off before it judged the pending one."""
     back: float = 0
     """When the clock was first seen to be before one of these times; 0 while it is not."""
+    presumed: tuple[str, ...] = ()
+    """Of those in `failed`, the ones that are only taken for refused: nobody told their end."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -54,10 +56,20 @@ class Use(msgspec.Struct, frozen=True):
     secret: str
 
 
+class Cause(enum.Enum):
+    """Why a device must wait."""
+
+    REFUSED = "a login was refused"
+    NO_END = "a login had no known end, and may have been refused"
+    COUNTED = f"{STRIKES} logins were refused or had no known end"
+    """By other protocols too, and at the device's other addresses."""
+
+
 class Wait(msgspec.Struct, frozen=True):
     """None may be tried before this time."""
 
     until: float
+    cause: Cause = Cause.REFUSED
 
 
 class State(enum.Enum):
@@ -79,22 +91,31 @@ def choose(
     """
     if not secrets:
         raise ValueError("a rule names one credential at least")
+    lock = locked(record, now, window)
+    if lock is not None:
+        return lock
     own = _settled(record)
-    locked = [end for moment in own.failed.values() if now < (end := _end(own, moment, now, window))]
-    if locked:
-        return Wait(max(locked))
     counted = sorted(end for each in (own, *map(_settled, others)) for end in _counted(each, now, window))
     if len(counted) >= STRIKES:
-        return Wait(counted[-STRIKES])
+        return Wait(counted[-STRIKES], Cause.COUNTED)
     return Use(_best(own, secrets))
+
+
+def locked(record: LoginRecord, now: float, window: float) -> Wait | None:
+    """Until when a refusal, or what is taken for one, forbids this protocol; None when none does."""
+    own = _settled(record)
+    ends = {secret: _end(own, moment, now, window) for secret, moment in own.failed.items()}
+    last = max(ends, key=lambda secret: (ends[secret], secret), default="")
+    if not ends or ends[last] <= now:
+        return None
+    return Wait(ends[last], Cause.NO_END if last in own.presumed else Cause.REFUSED)
 
 
 def state(record: LoginRecord, now: float, window: float) -> State:
     """Where the device stands, for this protocol alone."""
-    own = _settled(record)
-    if any(now < _end(own, moment, now, window) for moment in own.failed.values()):
+    if locked(record, now, window) is not None:
         return State.LOCKED
-    return State.DOUBTFUL if own.pending else State.FREE
+    return State.DOUBTFUL if _settled(record).pending else State.FREE
 
 
 def attempted(record: LoginRecord, secret: str, now: float) -> LoginRecord:
@@ -108,11 +129,20 @@ def attempted(record: LoginRecord, secret: str, now: float) -> LoginRecord:
 def succeeded(record: LoginRecord, secret: str, now: float) -> LoginRecord:
     """The device accepted it. Refusals of others are kept: they say which one to try last."""
     refusals = {name: at for name, at in record.failed.items() if name != secret}
-    return _with(record, worked=secret, pending="", attempted=0.0, failed=refusals, undecided=False)
+    return _with(
+        record,
+        worked=secret,
+        pending="",
+        attempted=0.0,
+        failed=refusals,
+        undecided=False,
+        presumed=tuple(name for name in record.presumed if name != secret),
+    )
 
 
-def failed(record: LoginRecord, secret: str, now: float) -> LoginRecord:
-    """The device refused it."""
+def failed(record: LoginRecord, secret: str, now: float, *, presumed: bool = False) -> LoginRecord:
+    """The device refused it. `presumed` when it is only taken for refused."""
+    guesses = {*record.presumed, secret} if presumed else {*record.presumed} - {secret}
     refusals = {**record.failed, secret: now}
     if len(refusals) > MAX_FAILED:
         newest = sorted(refusals, key=lambda name: (refusals[name], name))[-MAX_FAILED:]
@@ -126,6 +156,7 @@ def failed(record: LoginRecord, secret: str, now: float) -> LoginRecord:
         strikes=_struck(record, now),
         undecided=False,
         back=0.0,  # what was waited for before this refusal does not count for it
+        presumed=tuple(sorted(guesses & refusals.keys())),
     )
 
 
@@ -137,7 +168,7 @@ def dropped(record: LoginRecord, *, unsent: bool = False) -> LoginRecord:
     if unsent:
         return _with(record, pending="", attempted=0.0, undecided=False)
     if record.undecided and record.pending != record.worked:
-        return failed(record, record.pending, record.attempted)
+        return failed(record, record.pending, record.attempted, presumed=True)
     return _with(record, undecided=True)
 
 
@@ -153,7 +184,7 @@ def _settled(record: LoginRecord) -> LoginRecord:
     """With an attempt that must be taken for a refusal made one."""
     if not record.pending or record.undecided or record.pending == record.worked:
         return record
-    return failed(record, record.pending, record.attempted)
+    return failed(record, record.pending, record.attempted, presumed=True)
 
 
 def _counted(record: LoginRecord, now: float, window: float) -> list[float]:
