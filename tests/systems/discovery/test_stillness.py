@@ -5,13 +5,15 @@ Another rule that sweeps meanwhile is the clock: what did not happen during a fe
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from tests.systems.discovery.station import Station, condition, is_ready
+from tests.systems.discovery.station import Station, condition, ended, is_ready
 from trimtab.client.protocol import Ref
 from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.model.duration import Duration
-from trimtab.systems.discovery.kinds import DiscoveryRule, Fading, Target
+from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, Fading, PrefixEntry, Target, Window
 from trimtab.systems.discovery.sweep.job import Quality
 from trimtab.testing.ports import free_ports
 
@@ -90,3 +92,50 @@ async def test_a_device_that_answers_the_last_probe_is_not_lost(station: Station
         await station.until(Target, "switch-1", lambda target: target.status.phase == "Stale")
         await station.until_swept("lab", 4)
         assert (await station.targets())["switch-1"].status.phase == "Stale"
+
+
+async def test_a_new_rule_waits_for_its_window(station: Station) -> None:
+    (port,) = free_ports(1)
+    later = datetime.now(UTC) + timedelta(hours=3)
+    window = Window(start=f"{later.minute} {later.hour} * * *", duration=Duration("1h"))
+    async with SnmpDevice({"127.27.0.1": face(1), "127.27.1.1": face(2)}, port) as device, station.working():
+        await station.secret("login", community="public")
+        await station.profile("snmp", "snmp", port)
+        await station.ranges("clock", "127.27.1.1")
+        await station.ranges("lab", "127.27.0.1")
+        await station.rule("lab", ("snmp",), "login", windows=(window,))
+        await station.rule("clock", ("snmp",), "login")
+        await station.until(DiscoveryRule, "lab", lambda rule: rule.status and rule.status.start_time)
+        await station.until_swept("clock", 3)
+        assert "127.27.0.1" not in device.asked
+
+
+async def test_what_is_asked_for_during_a_run_is_another_run(station: Station) -> None:
+    (port,) = free_ports(1)
+    async with SnmpDevice({"127.27.0.1": face(1)}, port), station.working():
+        await station.secret("login", community="public")
+        await station.profile("snmp", "snmp", port)
+        await station.ranges("lab", "127.27.0.0/24")
+        await station.rule("lab", ("snmp",), "login", period="1h", packets_per_second=200)
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: rule.status and rule.status.history)
+        await station.annotate(rule, "discovery.trimtab.dev/run", "one-more")
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: len(ended(rule)) == 2)
+        assert [run.trigger for run in rule.status.history] == ["Manual", "Changed"]
+        assert rule.status.handled_run == "one-more"
+
+
+async def test_what_changed_while_nobody_looked_is_swept_at_once(station: Station) -> None:
+    (port,) = free_ports(1)
+    devices = {"127.27.0.1": face(1), "127.27.0.2": face(2)}
+    async with SnmpDevice(devices, port):
+        async with station.working():
+            await station.secret("login", community="public")
+            await station.profile("snmp", "snmp", port)
+            await station.ranges("lab", "127.27.0.1")
+            await station.rule("lab", ("snmp",), "login", period="1h")
+            await station.until(DiscoveryRule, "lab", is_ready)
+        held = await station.client.get(DiscoveryRuleIPRange, "lab", station.namespace)
+        wider = held.spec.replace(prefixes=(PrefixEntry(prefix="127.27.0.0/29"),))
+        await station.client.patch(held, held.replace(spec=wider))
+        async with station.working():
+            await station.until(Target, "switch-2", is_ready)

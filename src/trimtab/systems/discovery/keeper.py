@@ -69,7 +69,7 @@ class Keeper:
     async def pause(self) -> None:
         """Another process leads: not a packet more. Runs that went on go on there."""
         loops, self.loops = list(self.loops.values()), {}
-        await asyncio.gather(*(loop.stop() for loop in loops))
+        await asyncio.gather(*(loop.stop() for loop in loops), return_exceptions=True)
 
     async def stop(self) -> None:
         await self.pause()
@@ -83,7 +83,7 @@ class Keeper:
             await self.end(request, "Suspended" if rule.spec.suspend else "InvalidProfile")
             await self._say(rule, gathered)
             return None
-        if loop is None or loop.settings.digest != gathered.settings.digest:
+        if loop is None or loop.ended or loop.settings.digest != gathered.settings.digest:
             await self.end(request, "Replaced")
             await self._say(rule, gathered)
             loop = await self._begin(request, gathered.settings, replaced=loop is not None)
@@ -101,15 +101,16 @@ class Keeper:
 
     async def end(self, request: Request, reason: str) -> None:
         """Nothing of the rule's loop runs when this returns."""
-        loop = self.loops.pop(request, None)
+        loop = self.loops.get(request)
         if loop is not None:
             await loop.stop(reason=reason)
+            self.loops.pop(request, None)  # not before: whoever is cancelled here leaves a loop that the next one stops
 
     def _wake(self, request: Request, rule: DiscoveryRule, loop: Loop, followed: frozenset[str]) -> None:
         """What somebody asks for is due now, and so is a change of what a selector finds."""
         asked = (rule.metadata.annotations or {}).get(RUN_ANNOTATION, "")
         if asked and asked != (rule.status.handled_run if rule.status else ""):
-            loop.wake("Manual", asked[:256])
+            loop.ask(asked[:256])
         before = self._followed.get(request)
         self._followed[request] = followed
         if before is not None and before != followed:

@@ -33,6 +33,8 @@ from trimtab.systems.discovery.tools import Identifiers, Tools
 AGAIN_AFTER = 5.0
 """Seconds after a failed run; they double up to AGAIN_AT_MOST."""
 AGAIN_AT_MOST = 300.0
+LOOK_UP = 60.0
+"""Seconds after which a loop that waits looks at the clock again."""
 SETTLE_DOWN = 1.0
 """Seconds in which changes of Pods and Services are gathered into one run."""
 
@@ -47,7 +49,7 @@ class Loop:
         self._book = Book(tools.blobs, teller, self._rule)
         self._identifiers: Identifiers = {}
         self._woken = asyncio.Event()
-        self._trigger, self._token = "Schedule", ""
+        self._prompt = self._asked = self._answered = ""
         self._failures, self._not_before = 0, tools.clock.now()
         self._task: asyncio.Task[None] | None = None
         if at_once:
@@ -68,10 +70,21 @@ class Loop:
         if reason:
             await self._close("Cancelled", reason, "the rule was changed or deleted")
 
-    def wake(self, trigger: str, token: str = "") -> None:
-        """Run as soon as the one that goes on has ended. A token is told back in `status.handledRun`."""
-        self._trigger, self._token = trigger, token or self._token
+    @property
+    def ended(self) -> bool:
+        """Whether nothing lives of it any more, though nobody stopped it."""
+        return self._task is not None and self._task.done()
+
+    def wake(self, trigger: str) -> None:
+        """Run as soon as the one that goes on has ended, and a window is open."""
+        self._prompt = trigger
         self._woken.set()
+
+    def ask(self, token: str) -> None:
+        """Somebody wants a run now, whatever the windows say. The token is told back in `status.handledRun`."""
+        if token != self._answered:
+            self._asked = token
+            self._woken.set()
 
     def renew(self, rule: DiscoveryRule) -> None:
         """The same rule with other metadata: annotations that release or accept something count from the next run."""
@@ -97,8 +110,9 @@ class Loop:
 
     async def _begin(self) -> None:
         clock = self._tools.clock
-        protocols = (connection.spec.protocol for connection in self.settings.connections)
-        self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
+        if not self._identifiers:
+            protocols = (connection.spec.protocol for connection in self.settings.connections)
+            self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
         rule = await self._teller.tell(lambda status: status.replace(start_time=format_time(clock.now())))
         problem = await self._book.load(rule)
         if problem:
@@ -107,6 +121,8 @@ class Loop:
             self._book.closed_until = clock.now().timestamp() + self._rule.spec.lockout_window.seconds
         self._tools.books.open(self._book)
         await self._book.wake(clock.now().timestamp())
+        if self._book.ledger.settings not in ("", self.settings.digest):
+            self.wake("Changed")  # while nobody looked
 
     async def _due(self) -> Run | None:
         """Wait until a run is due. The one that the end of a process interrupted, if there is one, is due at once."""
@@ -118,17 +134,17 @@ class Loop:
         if going is not None:
             closed = await self._runs.interrupted(history)
             await self._teller.tell(lambda status: status.replace(history=closed))
+            self._prompt = self._prompt or "Interrupted"
         clock = self._tools.clock
-        while not self._woken.is_set():
+        while not self._asked:
+            self._woken.clear()
             due = self._next(history)
-            delay = None if due is None else (due - clock.now()).total_seconds()
-            if delay is not None and delay <= 0:
-                return None
-            try:
-                await (self._woken.wait() if delay is None else within(clock, delay, self._woken.wait()))
-            except TimeoutError:
-                return None
-        if self._trigger == "Sources":
+            delay = LOOK_UP if due is None else (due - clock.now()).total_seconds()
+            if delay <= 0:
+                break
+            with contextlib.suppress(TimeoutError):  # clocks may jump, so nobody sleeps for long
+                await within(clock, min(delay, LOOK_UP), self._woken.wait())
+        if self._prompt == "Sources" and not self._asked:
             await clock.sleep(SETTLE_DOWN)
         return None
 
@@ -137,20 +153,19 @@ class Loop:
         spec, now = self._rule.spec, self._tools.clock.now()
         if self._failures:
             return opens(spec.windows, spec.period, None, max(now, self._not_before))
-        return opens(spec.windows, spec.period, parse_time(history[0].started) if history else None, now)
+        last = parse_time(history[0].started) if history and not self._prompt else None
+        return opens(spec.windows, spec.period, last, now)
 
     async def _one(self, going: Run | None) -> None:
         """One run, to its end. What it raises is told, and tried again later."""
-        trigger, token = self._trigger, self._token
-        self._woken.clear()
-        self._trigger = "Schedule"
         try:
-            run = going or await self._begin_run(trigger, token)
+            run = going or await self._begin_run()
             try:
                 report = await self._run(run)
             except Outdated as error:
                 await self._close("Cancelled", "Outdated", _sentence(error))
-                run = await self._begin_run("Changed", token)
+                self._prompt = self._prompt or "Changed"
+                run = await self._begin_run()
                 report = await self._run(run)
         except Gone:
             raise
@@ -168,9 +183,11 @@ class Loop:
     async def _run(self, run: Run) -> Report:
         return await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
 
-    async def _begin_run(self, trigger: str, token: str) -> Run:
-        """The run is in the status before anything is sent."""
+    async def _begin_run(self) -> Run:
+        """The run is in the status before anything is sent. What it was asked by is answered when that is written."""
         begun: list[Run] = []
+        token = self._asked
+        trigger = "Manual" if token else self._prompt or "Schedule"
 
         def say(status: DiscoveryRuleStatus) -> DiscoveryRuleStatus:
             history, run = self._runs.start(status.history, trigger)
@@ -178,6 +195,9 @@ class Loop:
             return status.replace(history=history, handled_run=token or status.handled_run)
 
         await self._teller.tell(say)
+        self._prompt, self._answered = "", token or self._answered
+        if self._asked == token:
+            self._asked = ""
         return begun[0]
 
     async def _succeeded(self, run: Run, report: Report) -> None:

@@ -157,6 +157,7 @@ class RuleRun:
                 trusted=not poor,
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
                 questions=questions,
+                packets_per_second=costs.packets_per_second,
             )
             held = await parting.part([target for target in targets if target.name not in settlement.duplicates])
             self._name_records(scope, await self._settler.targets())
@@ -259,7 +260,13 @@ class RuleRun:
         window = self._rule.spec.lockout_window.seconds
         ledger = trimmed(self._book.ledger, scope.addresses.__contains__, self._tools.clock.now().timestamp(), window)
         self._book.ledger = msgspec.structs.replace(
-            ledger, outcomes=outcomes, run="", seed=0, position=0, scope=scope.addresses.digest
+            ledger,
+            outcomes=outcomes,
+            run="",
+            seed=0,
+            position=0,
+            scope=scope.addresses.digest,
+            settings=self._settings.digest,
         )
         await self._book.commit()
 

@@ -117,7 +117,12 @@ class Sweeping:
         if not open_ones:
             return
         some = Addresses(interval for p in open_ones for interval in parse(self._addresses.at(p)))
-        job = Job(addresses=some, probes=[question.probe for question in self._questions], seed=self._book.ledger.seed)
+        job = Job(
+            addresses=some,
+            probes=[question.probe for question in self._questions],
+            seed=self._book.ledger.seed,
+            packets_per_second=self._cap,
+        )
         async with self._sweeper.sweep(job) as sweep:
             async for batch in sweep:
                 for answer in batch.answers:
@@ -151,7 +156,7 @@ class Sweeping:
         address = self._addresses.at(position)
         finding = await self._asker.ask(address, opened)
         record = self._book.ledger.records.get(address)
-        self._outcomes[position] = record.outcome if record is not None else Outcome.OPEN
+        self._outcomes[position] = max(record.outcome, Outcome.OPEN) if record is not None else Outcome.OPEN
         if finding is not None:
             self._found.append(finding)
 

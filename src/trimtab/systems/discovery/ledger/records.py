@@ -66,6 +66,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The sweep that goes on; empty when none does."""
     seed: int = 0
     position: int = 0
+    settings: str = ""
+    """The digest of what the last run was made of."""
     closed_until: float = 0
     """No login is tried before this time: what was known of logins is lost."""
     held: str = ""

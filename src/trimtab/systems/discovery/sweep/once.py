@@ -13,12 +13,19 @@ _RANK = (Outcome.SILENT, Outcome.NOT_SENT, Outcome.UNREACHABLE, Outcome.REFUSED,
 
 
 async def probe_once(
-    sweeper: Sweeper, addresses: Sequence[str], probes: Sequence[Probe], *, seed: int = 0
+    sweeper: Sweeper,
+    addresses: Sequence[str],
+    probes: Sequence[Probe],
+    *,
+    seed: int = 0,
+    packets_per_second: float | None = None,
 ) -> dict[str, Outcome]:
     """The most telling outcome of each address over all probes. Each address once, also when it is given twice."""
     asked = Listed(addresses)
     outcomes = dict.fromkeys(asked.addresses, Outcome.SILENT)
-    async with sweeper.sweep(Job(addresses=asked, probes=probes, seed=seed)) as sweep:
+    async with sweeper.sweep(
+        Job(addresses=asked, probes=probes, seed=seed, packets_per_second=packets_per_second)
+    ) as sweep:
         async for batch in sweep:
             for answer in batch.answers:
                 address = asked.at(answer.position)

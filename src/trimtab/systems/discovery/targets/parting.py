@@ -57,11 +57,13 @@ class Parting:
         unsure: frozenset[str],
         trusted: bool,
         questions: Sequence[Asked],
+        packets_per_second: float,
         released: str,
     ) -> None:
         self._tools, self._rule, self._book, self._run = tools, rule, book, run
         self._scope, self._present, self._seen, self._trusted = scope, present, seen, trusted
         self._found, self._unsure, self._questions, self._released = found, unsure, questions, released
+        self._cap = packets_per_second
         self._now = tools.clock.now().timestamp()
         self.counts = {"stale": 0, "lost": 0, "deleted": 0}
 
@@ -124,7 +126,9 @@ class Parting:
         if not asked:
             return list(steps)
         probes = [question.probe for question in self._questions]
-        outcomes: Mapping[str, Outcome] = await probe_once(self._tools.sweeper, asked, probes)
+        outcomes: Mapping[str, Outcome] = await probe_once(
+            self._tools.sweeper, asked, probes, packets_per_second=self._cap
+        )
         sure = []
         for step in steps:
             answers = [outcomes.get(address, Outcome.SILENT) for address in known_addresses(step.target)]
