@@ -11,9 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from trimtab.model.duration import Duration
 from trimtab.model.yaml import load_all
 from trimtab.systems.discovery.identify.snmp_login import AUTHENTICATION, PRIVACY
 from trimtab.systems.discovery.kinds import PORTS, DiscoveryRuleSpec, Fading
+from trimtab.systems.discovery.problems import SHORTEST_LOCKOUT, SHORTEST_PERIOD
+from trimtab.systems.discovery.scope.implementations import MAX_EXCLUDES
 from trimtab.systems.discovery.scope.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared
 from trimtab.testing.embedded import TrimtabServer
 
@@ -65,6 +68,12 @@ def test_the_rule_of_the_page_shows_how_targets_fade_by_default() -> None:
         f"deleteAfterMisses: {usual.delete_after_misses}, deleteAfter: {usual.delete_after}, "
         f"maxLossPercent: {usual.max_loss_percent}" in PAGE
     )
+
+
+def test_the_bounds_of_what_users_write_are_named() -> None:
+    assert f"from start to start, {Duration.of(SHORTEST_PERIOD)} at least" in PAGE
+    assert f"A short `lockoutWindow` ({SHORTEST_LOCKOUT:g} second is the least)" in PAGE
+    assert f"at most {MAX_EXCLUDES:,} excludes" in PAGE
 
 
 def test_the_lock_out_window_is_the_default_one() -> None:

@@ -100,9 +100,9 @@ class DiscoveryRuleSpec(
         Meta(min_length=1, max_length=16, description="The first whose protocol and vendor match is the Target's."),
     ]
     target_template: Annotated[TargetTemplate, Meta(description="What Targets look like.")] | UnsetType = UNSET
-    period: Annotated[Duration, Meta(description="From the start of one sweep to the start of the next.")] = Duration(
-        "1m"
-    )
+    period: Annotated[
+        Duration, Meta(description="From the start of one sweep to the start of the next; 250ms at least.")
+    ] = Duration("1m")
     windows: Annotated[tuple[Window, ...], Meta(max_length=16, description="Sweeps begin only within these.")] = ()
     suspend: Annotated[bool, Meta(description="Sweep no more until this is taken away.")] = False
     concurrent_scans: Annotated[int, Meta(ge=1, le=1024, description="Devices asked at a time, after the probe.")] = 64
@@ -113,7 +113,7 @@ class DiscoveryRuleSpec(
         int, Meta(ge=-1000, le=1000, description="The higher rule has a device that two rules find.")
     ] = 0
     lockout_window: Annotated[
-        Duration, Meta(description="After a failed login no other credential is tried for so long.")
+        Duration, Meta(description="After a failed login none is tried for so long: 1s at least, and short is unsafe.")
     ] = Duration("15m")
     fading: Annotated[Fading, Meta(description="How Targets disappear.")] = Fading()
 
