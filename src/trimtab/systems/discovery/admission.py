@@ -92,7 +92,7 @@ async def vendor(request: AdmissionRequest[DiscoveryVendorProfile], reader: Read
         return Allowed()
     from trimtab.systems.discovery.vendors.check import check  # its libraries are for those who write such profiles
 
-    errors = check(new)
+    errors = await asyncio.to_thread(check, new)  # it may have hundreds of expressions to compile
     if errors or isinstance(new.spec.extends, UnsetType):
         return _answer(errors)
     listed = await reader.list(DiscoveryVendorProfile, request.namespace)
