@@ -194,6 +194,21 @@ def test_an_interval_reads_as_it_is_written(intervals: list[Interval]) -> None:
     assert all(span(str(interval)) == interval for interval in intervals)
 
 
+@given(st.ip_addresses().map(str) | st.from_regex(r"\A[0-9]{1,3}(\.[0-9]{1,3}){2,4}\Z|\A[0-9a-f:.]{1,24}\Z"))
+def test_an_address_is_what_the_standard_library_takes_for_one(text: str) -> None:
+    try:
+        known = ipaddress.ip_address(text)
+    except ValueError:
+        with pytest.raises(ValueError, match="is not an address"):
+            span(text)
+        return
+    if known.version == 6 and known.ipv4_mapped is not None:
+        with pytest.raises(ValueError, match="in the form of IPv6"):
+            span(text)
+        return
+    assert span(text) == Interval(int(known), int(known), 4 if known.version == 4 else 6)
+
+
 @given(st.text(max_size=60) | st.from_regex(r"\A[0-9a-f:./%-]{1,40}\Z"))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
