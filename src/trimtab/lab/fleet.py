@@ -246,9 +246,8 @@ async def _serve(devices: int, ports: Mapping[Protocol, int]) -> None:
             where = ", ".join(member.addresses)
             note = "  (takes another password)" if member.guarded else ""
             print(f"{member.name:<10} {member.protocol:<8} port {member.port:<6} {where}  {member.model}{note}")
-        print(
-            f"{len(fleet.members)} devices listen on this machine only. Next: kubectl apply -R -f examples/discovery/"
-        )
+        print(f"{len(fleet.members)} devices listen on this machine only. Next:")
+        print("  kubectl apply -f examples/discovery/vendors/ -f examples/discovery/")
         print("Ctrl-C ends it", flush=True)
         await asyncio.Event().wait()
 

@@ -36,6 +36,10 @@ from trimtab.systems.discovery.problems import rule_problems
 from trimtab.systems.discovery.scope.implementations import Entry, Static, of
 from trimtab.systems.discovery.vendors.choice import Vendors
 
+VENDOR = "DiscoveryVendorProfile"
+MAX_PROFILES = 128
+"""What a status holds."""
+
 
 class Connection(msgspec.Struct, frozen=True):
     """A connection profile to ask by, with the logins that serve it."""
@@ -85,7 +89,7 @@ class _Gathering:
         self._client, self._rule = client, rule
         self._credentials = Credentials(client, cached=True)
         self._profiles: dict[tuple[str, str], ProfileStatus] = {}
-        self._problems: list[str] = []
+        self._strangers: list[ProfileStatus] = []
         self._parts: dict[str, None] = {}
         self._secrets: dict[str, Login | None] = {}
         self._source: Resource | None = None
@@ -110,13 +114,12 @@ class _Gathering:
                 if connection is not None:
                     connections.append(connection)
         offers = [offer for entry in spec.target_connection_profiles if (offer := await self._offer(entry)) is not None]
-        vendors = await self._vendors()
-        self._problems += map(str, rule_problems(self._rule, self._source, self._connections))
-        profiles = tuple(self._profiles[key] for key in sorted(self._profiles))
-        problems = (
-            *self._problems,
-            *(f"{p.kind} {p.name}: {p.message}" for p in profiles if not p.valid),
-        )
+        vendors = await self._vendors()  # a broken one that the rule does not name is shown, and stops nothing
+        stopping = [f"{p.kind} {p.name}: {p.message}" for p in self._profiles.values() if not p.valid]
+        wrong = await asyncio.to_thread(rule_problems, self._rule, self._source, self._connections)
+        named = [self._profiles[key] for key in sorted(self._profiles)]
+        profiles = tuple([*named, *self._strangers][:MAX_PROFILES])
+        problems = (*map(str, wrong), *sorted(stopping))
         if problems:
             return Gathered(None, profiles, problems)
         digest = hashlib.sha256("\n".join(self._parts).encode()).hexdigest()
@@ -140,11 +143,11 @@ class _Gathering:
         found = await self._found(implementation.kind, ref.name)
         if found is None:
             return (), None
-        if wrong := implementation.problems(found):
+        if wrong := await asyncio.to_thread(implementation.problems, found):
             self._invalid(ref.kind, ref.name, "; ".join(map(str, wrong)))
             return (), None
         self._source = found
-        return implementation.entries(found), implementation.static(found)
+        return await asyncio.to_thread(implementation.entries, found), implementation.static(found)
 
     async def _connection(self, name: str, logins: Iterable[Login]) -> Connection | None:
         profile = await self._found(TargetConnectionProfile, name)
@@ -170,7 +173,9 @@ class _Gathering:
         secret = await self._found(Secret, entry.credentials)
         tls = await self._found(Secret, entry.tls_secret) if entry.tls_secret else None
         sync = await self._found(TargetSyncProfile, entry.sync_profile) if entry.sync_profile else None
-        if profile is None or secret is None or (entry.tls_secret and tls is None) or (entry.sync_profile and not sync):
+        vendor = await self._found(DiscoveryVendorProfile, entry.vendor) if entry.vendor else None
+        named = ((entry.tls_secret, tls), (entry.sync_profile, sync), (entry.vendor, vendor))
+        if profile is None or secret is None or any(name and found is None for name, found in named):
             return None
         used = UsedReferences(
             secret_resource_version=_revision(secret),
@@ -218,9 +223,12 @@ class _Gathering:
         known = [profile for profile in listed.items if not isinstance(profile, Untyped)]
         for profile in sorted(known, key=lambda p: p.name):
             self._part(profile)
-        vendors = Vendors(known)
-        for name, problem in vendors.problems.items():
-            self._invalid("DiscoveryVendorProfile", name, problem)
+        vendors = await asyncio.to_thread(Vendors, known)
+        for name, problem in sorted(vendors.problems.items()):
+            if (VENDOR, name) in self._profiles:
+                self._invalid(VENDOR, name, problem)
+            else:
+                self._strangers.append(ProfileStatus(kind=VENDOR, name=name, valid=False, message=problem[:512]))
         return vendors
 
     async def _found(self, kind: type[Resource], name: str) -> Any:

@@ -71,7 +71,9 @@ class TargetStatus(Spec):
     phase: Annotated[Literal["Ready", "Stale", "Lost"], Meta(description="Where it is in its life.")] | UnsetType = (
         UNSET
     )
-    last_seen: Annotated[Time, Meta(description="Since when it has not answered. Written when it is missed.")] | UnsetType = UNSET
+    last_seen: (
+        Annotated[Time, Meta(description="Since when it has not answered. Written when it is missed.")] | UnsetType
+    ) = UNSET
     discovery_info: DiscoveryInfo | UnsetType = UNSET
     addresses: Annotated[tuple[Text, ...], Meta(max_length=256, description="All that it answers at.")] | UnsetType = (
         UNSET

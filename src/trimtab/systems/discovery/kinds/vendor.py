@@ -8,6 +8,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from trimtab.model.resource import Resource, Spec
 
+UNKNOWN = "unknown"
+"""The provider of a device that no vendor profile matches."""
+
 Key = Literal["version", "platform", "hostname", "serialNumber", "macAddress"]
 Regex = Annotated[
     str, Meta(min_length=1, max_length=512, description="RE2. The first group is the value; without a match it stays.")

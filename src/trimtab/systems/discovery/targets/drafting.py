@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from trimtab.model.clock import parse_time
 from trimtab.model.conditions import Condition, get_condition, set_condition, without_condition
 from trimtab.systems.discovery.kinds import Evidence, Target, TargetSpec, TargetStatus, UsedReferences
+from trimtab.systems.discovery.kinds.vendor import UNKNOWN
 from trimtab.systems.discovery.targets.devices import Device, Finding, by_address
 from trimtab.systems.discovery.targets.identity import WORDS, deciding, differing, merged, strongest
 from trimtab.systems.discovery.targets.matching import How, Match, addresses_of, identity_of
@@ -209,7 +210,7 @@ def _vendor(draft: Draft) -> tuple[str, str]:
     if finding.identified.tied:
         tied = ", ".join(sorted(finding.identified.tied))
         return "Ambiguous", f"these vendor profiles match equally well: {tied}; make one of them more specific"
-    if finding.identified.info.provider in (UNSET, "", "unknown"):
+    if finding.identified.info.provider in (UNSET, "", UNKNOWN):
         return "NoMatch", "no vendor profile matches this device; write one for it"
     return "", ""
 

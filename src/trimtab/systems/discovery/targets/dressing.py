@@ -8,14 +8,12 @@ from msgspec import UNSET
 
 from trimtab.model.names import label_value_problems
 from trimtab.systems.discovery.kinds import TargetSpec, UsedReferences
+from trimtab.systems.discovery.kinds.vendor import UNKNOWN
 from trimtab.systems.discovery.settings import Offer, Settings
 from trimtab.systems.discovery.targets.devices import Device
 from trimtab.systems.discovery.targets.naming import label_value, target_name
 from trimtab.systems.discovery.targets.settle import Made
 from trimtab.systems.discovery.targets.templates import RuleNames, TemplateFailed, render
-
-UNKNOWN = "unknown"
-"""The provider of a device that no vendor profile matches."""
 
 
 class Dresser:

@@ -1,6 +1,6 @@
 """Settling, with its effects: what was found becomes Targets in the API, once for each round of writes.
 
-`settle` decides, purely; `targets` writes; this brings both together, and again what met somebody else's write. Whoever
+`settle` decides, purely; `writing` writes; this brings both together, and again what met somebody else's write. Whoever
 calls it has the turn of the namespace.
 """
 
@@ -55,6 +55,9 @@ class Settler:
                 name=self._dresser.name,
                 make=self._dresser.make,
             )
+            for vendor, why in self._settings.vendors.failures.items():
+                self._complain("TransformFailed", f"DiscoveryVendorProfile {vendor}: {why}")
+            self._settings.vendors.failures.clear()
             self._pass_on()
             written = await write(self._tools.client, self._rule, settlement.writes)
             self.created += len(written.created)

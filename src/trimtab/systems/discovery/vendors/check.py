@@ -20,13 +20,12 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     SshVendor,
 )
+from trimtab.systems.discovery.kinds.vendor import UNKNOWN
 from trimtab.systems.discovery.vendors.extends import BLOCKS, ENTRIES
 from trimtab.systems.discovery.vendors.values import BadExpression, expression, pattern
 
 LARGEST_ARC = (1 << 32) - 1
 MOST_ARCS = 128
-NOBODY = "unknown"
-"""The provider of a device that no profile knows."""
 
 _PATTERNS = {
     "netconf": {"capability_match": "capabilityMatch"},
@@ -41,7 +40,7 @@ def check(profile: DiscoveryVendorProfile) -> list[FieldError]:
 
 
 def _problems(name: str, spec: DiscoveryVendorProfileSpec) -> Iterator[FieldError]:
-    if name == NOBODY:
+    if name == UNKNOWN:
         yield _invalid("metadata.name", name, "it means that no profile knows the device: take another name")
     if spec.extends is not UNSET and spec.extends == name:
         yield _invalid("spec.extends", name, "a profile cannot extend itself")
