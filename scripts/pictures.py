@@ -77,7 +77,7 @@ OPERATOR = (
 """An operator at work: it makes what is declared, brings back what was deleted, says what is missing, refuses what is wrong."""
 
 DEVICES = (
-    "kubectl apply -R -f examples/discovery/ | tail -3",
+    "kubectl apply -f examples/discovery/vendors/ -f examples/discovery/ | tail -3",
     "kubectl wait discoveryrule/lab --for=condition=Ready --timeout=60s",
     "kubectl get targets",
     "trimtab discovery why 127.10.0.8",
