@@ -63,6 +63,8 @@ class GnmiIdentifier:
         pin = ""
         try:
             pin = await _connect(link, access, context, seconds)
+            if pin and access.admit is not None:
+                await access.admit(pin)  # a device in plain text shows no key
             async with _channel(link, access) as channel:
                 return await self._ask(_Device(channel, link, access, seconds), pin)
         except NotIdentified as failure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -29,7 +29,9 @@ class Attempts:
         self._book, self._books, self._clock, self._window = book, books, clock, window
         self._siblings = siblings(book.ledger)
         self._shown = _shown(book)
+        self._elsewhere_shown = _shown_to(books.others(book))
         self._turns: dict[str, asyncio.Lock] = {}
+        self._pins = {protocol: frozenset(keys) for protocol, keys in self._shown.items()}
 
     async def begin(self, address: str, protocol: str, secrets: Sequence[str]) -> str:
         """The credential to try now. The attempt is noted, durably unless this credential has worked there before.
@@ -42,7 +44,11 @@ class Attempts:
             raise _waiting(choice.until, choice.cause.value)
         self._put_login(address, protocol, logins.attempted(record, choice.secret, self._now))
         if record.worked != choice.secret:
-            await self._book.commit()
+            try:
+                await self._book.commit()
+            except BaseException:  # it was not sent, be it for an error or because the sweep is cut off
+                self._put_login(address, protocol, record)
+                raise
         return choice.secret
 
     def end(self, address: str, protocol: str, secret: str, failure: NotIdentified | None = None) -> None:
@@ -66,10 +72,18 @@ class Attempts:
         """Addresses that show one key are one device: they are asked in turn, and a refusal counts for all of them."""
         async with self._turns.setdefault(key, asyncio.Lock()):
             addresses = self._shown.setdefault(protocol, {}).setdefault(key, set())
-            for other in addresses - {address}:
-                lock = logins.locked(self._login(other, protocol), self._now, self._window)
+            known = [(other, self._login(other, protocol)) for other in sorted(addresses - {address})]
+            for book, other in self._elsewhere_shown.get(key, ()):
+                record = book.ledger.records.get(other)
+                known += [(other, login) for login in (record.logins.values() if record is not None else ())]
+            for other, login in known:
+                lock = logins.locked(login, self._now, self._window)
                 if lock is not None:
                     raise _waiting(lock.until, f"at {other}, which is the same device, {lock.cause.value}")
+            others = [login for _, login in known]
+            choice = logins.choose(LoginRecord(), (key,), self._now, self._window, others=others)
+            if not isinstance(choice, Use):
+                raise _waiting(choice.until, f"at other addresses of the same device {choice.cause.value}")
             addresses.add(address)
             yield
 
@@ -80,12 +94,14 @@ class Attempts:
             pins = {**record.pins, protocol: key}
             self._book.ledger.records[address] = msgspec.structs.replace(record, pins=pins)
         self._shown.setdefault(protocol, {}).setdefault(key, set()).add(address)
+        if key not in self._pins.get(protocol, ()):
+            self._pins[protocol] = self._pins.get(protocol, frozenset()) | {key}
 
     def pins(self, address: str, protocol: str) -> frozenset[str]:
         """Nothing on first use. Later its own key, and those of the rule's other devices: one of them may have moved."""
         if protocol not in self._record(address).pins:
             return frozenset()
-        return frozenset(self._shown.get(protocol, ()))
+        return self._pins[protocol]
 
     def _elsewhere(self, address: str, protocol: str) -> Iterator[LoginRecord]:
         """What the same device did by other protocols, at its other addresses, and for other rules."""
@@ -122,4 +138,14 @@ def _shown(book: Book) -> dict[str, dict[str, set[str]]]:
     for address, record in book.ledger.records.items():
         for protocol, pin in record.pins.items():
             found.setdefault(protocol, {}).setdefault(pin, set()).add(address)
+    return found
+
+
+def _shown_to(books: Iterable[Book]) -> dict[str, list[tuple[Book, str]]]:
+    """By key, where other rules met it."""
+    found: dict[str, list[tuple[Book, str]]] = {}
+    for book in books:
+        for address, record in book.ledger.records.items():
+            for pin in record.pins.values():
+                found.setdefault(pin, []).append((book, address))
     return found
