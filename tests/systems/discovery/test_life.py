@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,8 @@ from tests.runtime.widgets import running, until
 from tests.systems.discovery.station import Station, condition, ended, is_ready
 from tests.systems.discovery.test_identities import until_event
 from trimtab.lab.snmp import Personality, SnmpDevice
+from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh_personalities import Fault as SshFault
 from trimtab.model.duration import Duration
 from trimtab.model.kubernetes import Secret
 from trimtab.model.objectmeta import ObjectMeta
@@ -23,7 +26,7 @@ from trimtab.systems.discovery.kinds import (
     Target,
     Window,
 )
-from trimtab.systems.discovery.kinds.vendor import SnmpVendor
+from trimtab.systems.discovery.kinds.vendor import SnmpVendor, SshVendor
 from trimtab.testing.ports import free_ports
 
 
@@ -60,6 +63,43 @@ async def test_a_new_vendor_profile_restarts_the_rules_of_its_namespace(station:
         metadata = ObjectMeta(name="linux", namespace=station.namespace)
         await station.client.create(DiscoveryVendorProfile(metadata=metadata, spec=spec))
         await station.until(Target, "switch-1", lambda t: t.spec.provider == "linux")
+
+
+async def test_changes_while_devices_are_logged_in_to_cost_none_of_them_a_window(station: Station) -> None:
+    (port,) = free_ports(1)
+    async with contextlib.AsyncExitStack() as stack:
+        devices = [
+            await stack.enter_async_context(SshDevice(address=f"127.25.0.{n}", port=port, password="right"))
+            for n in range(1, 5)
+        ]
+        await stack.enter_async_context(station.working())
+        await station.secret("login", username="admin", password="right")
+        await station.profile("ssh", "ssh", port)
+        await station.ranges("lab", "127.25.0.0/29")
+        await station.rule("lab", ("ssh",), "login", period="1h")
+        await devices[0].tried.wait()
+        metadata = ObjectMeta(name="any", namespace=station.namespace)
+        spec = DiscoveryVendorProfileSpec(ssh=SshVendor(banner_match="nothing"))
+        vendor = await station.client.create(DiscoveryVendorProfile(metadata=metadata, spec=spec))
+        for number in range(6):
+            changed = vendor.replace(spec=spec.replace(ssh=SshVendor(banner_match=f"nothing-{number}")))
+            vendor = await station.client.patch(vendor, changed)
+        rule = await station.until(DiscoveryRule, "lab", is_ready)
+        assert rule.status.targets.ready == 4
+        assert sum(device.failed_logins for device in devices) == 0
+
+
+async def test_a_device_that_hangs_does_not_hold_up_a_change_for_long(station: Station) -> None:
+    (port,) = free_ports(1)
+    async with SshDevice(address="127.25.0.1", port=port, fault=SshFault.HANG_AT_LOGIN) as device, station.working():
+        await station.secret("login", username="admin", password="admin")
+        await station.profile("ssh", "ssh", port, timeout=Duration("1h"))
+        await station.ranges("lab", "127.25.0.0/29")
+        rule = await station.rule("lab", ("ssh",), "login", period="2h")
+        await device.tried.wait()
+        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
+        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(suspend=True)))
+        await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").reason == "Suspended")
 
 
 async def test_a_rule_that_changes_in_the_middle_of_a_sweep_has_that_run_cancelled(station: Station) -> None:
@@ -160,7 +200,9 @@ async def test_outside_of_its_windows_a_rule_does_not_sweep(station: Station) ->
         await station.until(DiscoveryRule, "lab", is_ready)
 
 
-async def test_who_no_longer_leads_has_no_loop_and_begins_again_when_it_does(station: Station) -> None:
+async def test_who_no_longer_leads_has_no_loop_and_begins_again_when_it_does(
+    station: Station, capsys: pytest.CaptureFixture[str]
+) -> None:
     (port,) = free_ports(1)
     controller = station.controller()
     replica = Replica(station.client, station.namespace, "one", controller)
@@ -173,6 +215,9 @@ async def test_who_no_longer_leads_has_no_loop_and_begins_again_when_it_does(sta
         await until(lambda: controller.keeper.loops)
         await station.until_swept("lab", 2)  # the first may have had nothing left to send
         assert device.asked["127.25.0.1"] > asked
+    said = capsys.readouterr().err
+    assert "stumbled" not in said
+    assert "a sweep failed" not in said
 
 
 async def test_the_numbers_of_a_sweep_are_measured(station: Station) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 
 import asyncssh
+import pytest
 
+from tests.runtime.widgets import until
 from tests.systems.discovery.station import Station, condition, is_ready
 from trimtab.lab.ssh import SshDevice
+from trimtab.lab.ssh_personalities import Fault
 from trimtab.model.duration import Duration
 from trimtab.model.kubernetes import Secret
 from trimtab.storage.blobs import Digest, read
@@ -22,9 +25,9 @@ async def ledger(station: Station, rule: str = "lab") -> Ledger:
     return decode(await read(station.blobs, Digest(found.status.ledger), max_bytes=1 << 20))
 
 
-async def begin(station: Station, port: int, prefix: str = "127.22.0.0/29", **more: object) -> DiscoveryRule:
-    await station.profile("ssh", "ssh", port)
-    await station.ranges("lab", prefix)
+async def begin(station: Station, port: int, *, timeout: str = "3s", **more: object) -> DiscoveryRule:
+    await station.profile("ssh", "ssh", port, timeout=Duration(timeout))
+    await station.ranges("lab", "127.22.0.0/29")
     await station.rule("lab", ("ssh",), "login", **more)
     return await station.until(DiscoveryRule, "lab", lambda rule: rule.status and rule.status.entries)
 
@@ -104,6 +107,31 @@ async def test_a_device_with_another_key_gets_no_credential_until_the_key_is_acc
         await station.until(DiscoveryRule, "lab", lambda rule: rule.status.entries[0].found == 1)
         assert other.logins > 0
         await station.until(DiscoveryRule, "lab", lambda rule: not rule.metadata.annotations)
+
+
+@pytest.mark.parametrize("fault", [Fault.SILENT, Fault.GARBAGE])
+async def test_a_device_that_never_gets_a_credential_is_told_so_in_each_sweep(station: Station, fault: Fault) -> None:
+    (port,) = free_ports(1)
+    async with SshDevice(address="127.22.0.1", port=port, fault=fault) as device, station.working():
+        await station.secret("login", username="admin", password="right")
+        await begin(station, port, timeout="500ms")
+        first = (await ledger(station)).records["127.22.0.1"]
+        await station.until_swept("lab", 3)
+        assert (await ledger(station)).records["127.22.0.1"] == first
+        assert first.outcome in (Outcome.TIMED_OUT, Outcome.PROTOCOL_ERROR)
+        assert device.credentials == []
+
+
+async def test_what_is_cut_off_before_a_credential_left_leaves_no_wait(station: Station) -> None:
+    (port,) = free_ports(1)
+    async with SshDevice(address="127.22.0.1", port=port, fault=Fault.SILENT) as device, station.working():
+        await station.secret("login", username="admin", password="right")
+        await station.profile("ssh", "ssh", port, timeout=Duration("1h"))
+        await station.ranges("lab", "127.22.0.0/29")
+        await station.rule("lab", ("ssh",), "login", period="2h")
+        await until(lambda: device.connections)
+    async with SshDevice(address="127.22.0.1", port=port, password="right"), station.working():
+        await station.until(DiscoveryRule, "lab", lambda rule: rule.status.targets and rule.status.targets.ready)
 
 
 async def test_no_secret_shows_in_status_events_or_ledger(station: Station) -> None:

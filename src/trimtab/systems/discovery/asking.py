@@ -6,6 +6,7 @@ the profile's `connectRetry`; one that refuses never is.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,6 +21,8 @@ from trimtab.systems.discovery.settings import Connection, Settings
 from trimtab.systems.discovery.targets.devices import Finding
 
 TRANSIENT = (Outcome.DISCONNECTED, Outcome.TIMED_OUT)
+ADMITS = ("ssh", "netconf", "snmp")
+"""By these no credential leaves before `Access.admit` has returned."""
 
 
 class Opened(msgspec.Struct, frozen=True, order=True):
@@ -109,6 +112,11 @@ class Asker:
             )
             try:
                 identified = await self._identifiers[protocol].identify(access)
+            except asyncio.CancelledError:
+                if counted and not admitted and protocol in ADMITS:
+                    cut = NotIdentified(Outcome.OPEN, "it was cut off before a credential left", login="unsent")
+                    attempts.end(address, protocol, login.secret, cut)
+                raise
             except NotIdentified as failure:
                 if counted:  # before the next address of the device has its turn
                     attempts.end(address, protocol, login.secret, failure)

@@ -36,6 +36,9 @@ from trimtab.systems.discovery.telling import Gone, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools, Turns
 from trimtab.systems.discovery.vendors.choice import Vendors
 
+LET_END = 5.0
+"""Seconds that the devices which a loop is asking have to come to their end when its rule changes or goes."""
+
 
 class Keeper:
     """Of all rules of a process. `keep_up` and `let_go` are called for one rule at a time, as reconciles are."""
@@ -103,7 +106,7 @@ class Keeper:
         """Nothing of the rule's loop runs when this returns."""
         loop = self.loops.get(request)
         if loop is not None:
-            await loop.stop(reason=reason)
+            await loop.stop(reason=reason, patience=LET_END)
             self.loops.pop(request, None)  # not before: whoever is cancelled here leaves a loop that the next one stops
 
     def _wake(self, request: Request, rule: DiscoveryRule, loop: Loop, followed: frozenset[str]) -> None:

@@ -1,7 +1,7 @@
 """The loop of one rule: wait until it is time, sweep, say what came of it, wait again.
 
 There is never more than one for a rule: whoever replaces it waits for its end. Whatever fails inside reaches the rule's
-status and an event, and the loop goes on after a pause that grows.
+status and an event, and the loop goes on after a pause that grows. Only who no longer leads has nothing more to say.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from trimtab.model.clock import format_time, parse_time
 from trimtab.model.conditions import without_condition
 from trimtab.model.logs import log
 from trimtab.runtime.deadline import within
+from trimtab.runtime.election import NotLeading
 from trimtab.runtime.runs import Ended, Run, Runs, running
 from trimtab.runtime.status import condition, ready
 from trimtab.runtime.tasks import ended
@@ -27,6 +28,7 @@ from trimtab.systems.discovery.report import Report
 from trimtab.systems.discovery.run import Outdated, RuleRun
 from trimtab.systems.discovery.scope.windows import opens
 from trimtab.systems.discovery.settings import Settings
+from trimtab.systems.discovery.sweeping import Closed
 from trimtab.systems.discovery.telling import Gone, Say, Teller
 from trimtab.systems.discovery.tools import Identifiers, Tools
 
@@ -52,17 +54,25 @@ class Loop:
         self._prompt = self._asked = self._answered = ""
         self._failures, self._not_before = 0, tools.clock.now()
         self._task: asyncio.Task[None] | None = None
+        self._closing, self._in_run = asyncio.Event(), False
         if at_once:
             self.wake("Changed")
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._live(), name=f"discovery of {self._rule.namespace}/{self._rule.name}")
 
-    async def stop(self, *, reason: str = "") -> None:
+    async def stop(self, *, reason: str = "", patience: float = 0) -> None:
         """Returns when nothing of it runs any more. With a reason, the run that went on is closed as cancelled; without
-        one it goes on in the loop of the next process."""
+        one it goes on in the loop of the next process. Devices that are being asked have so many seconds to come to their
+        end: a login that is cut off counts against us, and keeps the device waiting for a whole window."""
+        self._closing.set()
         if self._task is not None:
-            await ended(self._task)
+            try:
+                if self._in_run and patience:
+                    with contextlib.suppress(TimeoutError):
+                        await within(self._tools.clock, patience, asyncio.wait({self._task}))
+            finally:
+                await ended(self._task)
         await self._book.close()
         self._tools.books.close(self._book)
         for identifier in self._identifiers.values():
@@ -95,17 +105,22 @@ class Loop:
         """Begin, then run after run. Whatever goes wrong between two runs, as when the API cannot be reached, is told as
         soon as it can be, and does not end the loop."""
         begun = False
-        while True:
+        while not self._closing.is_set():
             try:
                 if not begun:
                     await self._begin()
                     begun = True
                 await self._one(await self._due())
-            except Gone:
+            except (Gone, Closed):
                 return
             except Exception as error:
+                if _leads_no_more(error):
+                    log.info(
+                        "the loop of a rule ends: another leads", rule=self._rule.name, namespace=self._rule.namespace
+                    )
+                    return
                 log.exception("the loop of a rule stumbled", rule=self._rule.name, namespace=self._rule.namespace)
-                with contextlib.suppress(Gone):  # the next round sees that too
+                with contextlib.suppress(Gone, NotLeading):  # the next round sees that too
                     await self._tools.clock.sleep(await self._failed(error))
 
     async def _begin(self) -> None:
@@ -167,9 +182,11 @@ class Loop:
                 self._prompt = self._prompt or "Changed"
                 run = await self._begin_run()
                 report = await self._run(run)
-        except Gone:
+        except (Gone, Closed):
             raise
         except Exception as error:  # whatever it is, it reaches the status, and the loop goes on
+            if _leads_no_more(error):
+                raise
             log.exception("a sweep failed", rule=self._rule.name, namespace=self._rule.namespace)
             await self._failed(error)
         else:
@@ -181,7 +198,13 @@ class Loop:
             await self._succeeded(run, report)
 
     async def _run(self, run: Run) -> Report:
-        return await RuleRun(self._tools, self.settings, self._book, self._teller, self._identifiers, run).run()
+        self._in_run = True
+        try:
+            return await RuleRun(
+                self._tools, self.settings, self._book, self._teller, self._identifiers, run, self._closing
+            ).run()
+        finally:
+            self._in_run = False
 
     async def _begin_run(self) -> Run:
         """The run is in the status before anything is sent. What it was asked by is answered when that is written."""
@@ -237,7 +260,7 @@ class Loop:
         try:
             await self._close("Failed", "SweepFailed", _sentence(error))
             await self._teller.tell(lambda status: self._unready(status, message))
-        except Gone:
+        except (Gone, NotLeading):
             raise
         except Exception:  # the API may be the very thing that fails; the next try says more
             log.exception("the failure of a sweep cannot be told", rule=self._rule.name)
@@ -278,6 +301,12 @@ class Loop:
         history = (rule.status.history if rule.status else UNSET) or ()
         closed = await self._runs.finish(history, run, outcome, reason=reason, message=message, counts=counts)
         await self._teller.tell(lambda status: say(status.replace(history=closed, progress=UNSET)))
+
+
+def _leads_no_more(error: Exception) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return any(_leads_no_more(inner) for inner in error.exceptions)
+    return isinstance(error, NotLeading)
 
 
 def _sentence(error: Exception) -> str:

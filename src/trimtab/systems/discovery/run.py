@@ -6,6 +6,7 @@ namespace settle one after the other, so that a device which both find has one o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
@@ -69,10 +70,17 @@ class RuleRun:
     """One run, begun in the status already."""
 
     def __init__(
-        self, tools: Tools, settings: Settings, book: Book, teller: Teller, identifiers: Identifiers, run: Run
+        self,
+        tools: Tools,
+        settings: Settings,
+        book: Book,
+        teller: Teller,
+        identifiers: Identifiers,
+        run: Run,
+        closing: asyncio.Event,
     ) -> None:
         self._tools, self._settings, self._book, self._teller = tools, settings, book, teller
-        self._identifiers, self._run, self._rule = identifiers, run, settings.rule
+        self._identifiers, self._run, self._rule, self._closing = identifiers, run, settings.rule, closing
         self._settler = Settler(tools, settings)
 
     async def run(self) -> Report:
@@ -102,6 +110,7 @@ class RuleRun:
                 settle=self._found_so_far,
                 at_a_time=rule.spec.concurrent_scans,
                 packets_per_second=rate,
+                closing=self._closing,
             ).sweep()
         return await self._conclude(scope, swept, costs, questions)
 

@@ -3,7 +3,8 @@
 Flow: the thread probes in permuted order; whatever is open is asked by a few workers; every few seconds what was found
 becomes Targets (`settled`), and then the ledger is committed with the position that was reached. So whatever the ledger
 calls identified is a Target already, and a sweep that was killed goes on from its last position. One that is stopped in
-order goes on from where it was.
+order goes on from where it was. Once `closing` is set nobody new is asked, and whoever is being asked is asked to the end:
+a login that is cut off counts against us.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ T = TypeVar("T")
 Settle = Callable[[Sequence[Finding]], Awaitable[None]]
 
 
+class Closed(Exception):  # noqa: N818 - it reads as what happened
+    """The sweep has ended early, as it was asked to."""
+
+
 class Swept(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep found. `outcomes` has one byte for each address; `resumed` when others were found before a restart."""
 
@@ -59,10 +64,11 @@ class Sweeping:
         settle: Settle,
         at_a_time: int,
         packets_per_second: float | None,
+        closing: asyncio.Event,
     ) -> None:
         self._addresses, self._questions, self._sweeper, self._asker = addresses, questions, sweeper, asker
         self._book, self._clock, self._progress, self._settle = book, clock, progress, settle
-        self._at_a_time, self._cap = at_a_time, packets_per_second
+        self._at_a_time, self._cap, self._closing = at_a_time, packets_per_second, closing
         self._outcomes = bytearray(len(addresses))
         self._opened: dict[int, list[Opened]] = {}
         self._waiting: asyncio.Queue[int] = asyncio.Queue()
@@ -71,7 +77,7 @@ class Sweeping:
         self._done = 0
 
     async def sweep(self) -> Swept:
-        """Until every address has been probed and whatever answered has been asked."""
+        """Until every address has been probed and whatever answered has been asked. Closed when it should end before."""
         ledger = self._book.ledger
         resumed, self._done = ledger.position > 0, ledger.position
         if resumed and len(ledger.outcomes) == len(self._addresses):
@@ -79,14 +85,30 @@ class Sweeping:
         workers = [asyncio.create_task(self._work()) for _ in range(self._at_a_time)]
         keeper = asyncio.create_task(self._keep())
         try:
-            quality = await _with_all(self._probed(ledger.position, ledger.seed, resumed=resumed), keeper, *workers)
-        except asyncio.CancelledError:
+            quality = await _with_all(self._unless_closed(resumed=resumed), keeper, *workers)
+        except (asyncio.CancelledError, Closed):
             self._keep_place()
             raise
         finally:
             await ended(keeper, *workers)
         outcomes = bytes(self._outcomes).translate(_SILENT)
         return Swept(outcomes=outcomes, findings=tuple(self._found), quality=quality, resumed=resumed)
+
+    async def _unless_closed(self, *, resumed: bool) -> Quality:
+        ledger = self._book.ledger
+        probed = asyncio.create_task(self._probed(ledger.position, ledger.seed, resumed=resumed))
+        closing = asyncio.create_task(self._closing.wait())
+        try:
+            await asyncio.wait((probed, closing), return_when=asyncio.FIRST_COMPLETED)
+            if probed.done():
+                return probed.result()
+        finally:
+            await ended(probed, closing)
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+            self._waiting.task_done()
+        await self._waiting.join()
+        raise Closed
 
     async def _probed(self, start: int, seed: int, *, resumed: bool) -> Quality:
         """Returns when whatever answered has been asked, too."""
