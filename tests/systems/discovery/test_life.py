@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,6 +29,7 @@ from trimtab.systems.discovery.kinds import (
     Window,
 )
 from trimtab.systems.discovery.kinds.vendor import SnmpVendor, SshVendor
+from trimtab.systems.discovery.loop import Loop
 from trimtab.testing.ports import free_ports
 
 
@@ -65,27 +68,57 @@ async def test_a_new_vendor_profile_restarts_the_rules_of_its_namespace(station:
         await station.until(Target, "switch-1", lambda t: t.spec.provider == "linux")
 
 
-async def test_changes_while_devices_are_logged_in_to_cost_none_of_them_a_window(station: Station) -> None:
+@contextlib.asynccontextmanager
+async def held(device: SshDevice, address: str, port: int, released: asyncio.Event) -> AsyncIterator[None]:
+    """A way to the device on which nothing comes back once it has a credential, until that is released."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, back: bool) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(4096):
+                if back and device.tried.is_set():
+                    await released.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_device, to_device = await asyncio.open_connection(device.address, device.port)
+        await asyncio.gather(carry(reader, to_device, back=False), carry(from_device, writer, back=True))
+
+    async with await asyncio.start_server(pass_on, address, port):
+        yield
+
+
+async def test_changes_while_devices_are_logged_in_to_cost_none_of_them_a_window(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (port,) = free_ports(1)
+    released, stop = asyncio.Event(), Loop.stop
+
+    async def release_and_stop(loop: Loop, **more: object) -> None:
+        asyncio.get_running_loop().call_later(0.3, released.set)  # devices take their time
+        await stop(loop, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Loop, "stop", release_and_stop)
     async with contextlib.AsyncExitStack() as stack:
-        devices = [
-            await stack.enter_async_context(SshDevice(address=f"127.25.0.{n}", port=port, password="right"))
-            for n in range(1, 5)
-        ]
+        devices = [await stack.enter_async_context(SshDevice(password="right")) for _ in range(4)]
+        for number, device in enumerate(devices, 1):
+            await stack.enter_async_context(held(device, f"127.25.0.{number}", port, released))
         await stack.enter_async_context(station.working())
         await station.secret("login", username="admin", password="right")
         await station.profile("ssh", "ssh", port)
         await station.ranges("lab", "127.25.0.0/29")
         await station.rule("lab", ("ssh",), "login", period="1h")
-        await devices[0].tried.wait()
+        for device in devices:
+            await device.tried.wait()
         metadata = ObjectMeta(name="any", namespace=station.namespace)
         spec = DiscoveryVendorProfileSpec(ssh=SshVendor(banner_match="nothing"))
         vendor = await station.client.create(DiscoveryVendorProfile(metadata=metadata, spec=spec))
         for number in range(6):
             changed = vendor.replace(spec=spec.replace(ssh=SshVendor(banner_match=f"nothing-{number}")))
             vendor = await station.client.patch(vendor, changed)
-        rule = await station.until(DiscoveryRule, "lab", is_ready)
-        assert rule.status.targets.ready == 4
+        await released.wait()
+        await station.until(DiscoveryRule, "lab", lambda rule: rule.status.targets and rule.status.targets.ready == 4)
         assert sum(device.failed_logins for device in devices) == 0
 
 
