@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from trimtab.model.clock import Clock
+from trimtab.model.logs import log
 from trimtab.systems.discovery.findings import Access, Identified, Identifier, Login, NotIdentified, Outcome
 from trimtab.systems.discovery.ledger.attempts import Attempts
 from trimtab.systems.discovery.ledger.book import Book
@@ -120,9 +121,16 @@ class Asker:
             except NotIdentified as failure:
                 if counted:  # before the next address of the device has its turn
                     attempts.end(address, protocol, login.secret, failure)
-                if failure.pin and failure.outcome is not Outcome.KEY_CHANGED:
+                if failure.pin and failure.login != "unsent":  # a key that kept us from going on is not trusted
                     attempts.pin(address, protocol, failure.pin)
                 raise
+            except Exception as error:  # a fault of ours, or of a library: the other devices are asked all the same
+                log.exception("a device cannot be asked", address=address, protocol=protocol)
+                detail = f"asking it failed by a fault of the program: {type(error).__name__}"
+                fault = NotIdentified(Outcome.PROTOCOL_ERROR, detail)
+                if counted:
+                    attempts.end(address, protocol, login.secret, fault)
+                raise fault from error
             if identified.pin:
                 attempts.pin(address, protocol, identified.pin)
             return identified

@@ -189,7 +189,7 @@ class Sweeping:
 
     async def _checkpoint(self) -> None:
         """First the Targets, then the ledger that says so."""
-        done, outcomes, until = self._done, bytes(self._outcomes), len(self._found)
+        done, outcomes, until = self._done, bytes(self._to_ask()), len(self._found)
         if until > self._settled:
             await self._settle(self._found[self._settled : until])
             self._settled = until
@@ -198,12 +198,20 @@ class Sweeping:
 
     def _keep_place(self) -> None:
         """Where to go on, for whoever commits the ledger next. What is not a Target yet is to be asked again."""
-        outcomes = bytearray(self._outcomes)
+        outcomes = self._to_ask()
         for finding in self._found[self._settled :]:
             position = self._addresses.position(finding.address)
             if position is not None:
                 outcomes[position] = Outcome.OPEN
         self._book.ledger = msgspec.structs.replace(self._book.ledger, position=self._done, outcomes=bytes(outcomes))
+
+    def _to_ask(self) -> bytearray:
+        """The outcomes, where whatever waits to be asked by another profile is open still."""
+        outcomes = bytearray(self._outcomes)
+        for position in self._opened:
+            if outcomes[position] != Outcome.IDENTIFIED:
+                outcomes[position] = Outcome.OPEN
+        return outcomes
 
     def _tell(self, done: int, total: int) -> None:
         found = len(self._found)
