@@ -44,6 +44,8 @@ class Home(NamedTuple):
 
     kubeconfig: Path
     log: Callable[[], str]
+    collects: bool = True
+    """Whether something removes what a deleted owner had: a cluster's controller manager, which the test's has not."""
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kubernetes", marks=pytest.mark.cluster)])
@@ -77,7 +79,7 @@ def on_cluster(folder: Path, cluster: ApiServer) -> Iterator[Home]:
     command += ["--data-dir", str(folder / "data"), "--blobs", str(folder / "blobs"), "--no-leader-election"]
     with Process(command, log=log) as process:
         process.wait_until(lambda: "controller works" in process.tail(), within=30)
-        yield Home(kubeconfig, lambda: log.read_text(errors="replace"))
+        yield Home(kubeconfig, lambda: log.read_text(errors="replace"), collects=False)
         ran(kubeconfig, "kubectl delete -R -f examples/discovery/ --timeout=30s")
 
 
@@ -165,3 +167,12 @@ def test_the_plan_is_shown_before_anything_is_sent(discovered: str, shell: Shell
 
 def test_no_secret_is_logged(discovered: str, home: Home) -> None:
     assert "lab-only" not in home.log()
+
+
+def test_deleting_the_rule_removes_its_targets(discovered: str, shell: Shell, home: Home) -> None:
+    owners = [target["metadata"]["ownerReferences"] for target in targets(shell)]
+    assert all((owner["kind"], owner["controller"]) == ("DiscoveryRule", True) for (owner,) in owners)
+    shell("kubectl delete discoveryrule lab --timeout=30s")
+    if home.collects:
+        shell("kubectl wait --for=delete target --all --timeout=30s")
+        assert not targets(shell)
