@@ -104,7 +104,7 @@ def test_a_survey_runs_on_a_cluster_with_the_rights_that_install_prints(
     real_cluster: ApiServer, hydrographer: int, tmp_path: Path
 ) -> None:
     file = EXAMPLES / "soundings.py"
-    shell(real_cluster, f"trimtab install --operator {file} | kubectl apply --server-side -f -")
+    shell(real_cluster, f"trimtab install --systems none --operator {file} | kubectl apply --server-side -f -")
     shell(real_cluster, "kubectl wait --for=condition=Established crd/surveys.coast.example.com --timeout=30s")
     command = [str(Path(sys.executable).with_name("trimtab")), "controllers", "--systems", "none"]
     command += ["--operator", str(file), "--kubeconfig", str(real_cluster.kubeconfig)]

@@ -262,7 +262,8 @@ def test_a_system_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def installed(path: Path) -> list[dict]:  # type: ignore[type-arg]
-    done = subprocess.run([TRIMTAB, "install", "--operator", str(path)], capture_output=True, text=True, check=True)
+    command = [TRIMTAB, "install", "--systems", "none", "--operator", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return list(yaml.load_all(done.stdout))
 
 

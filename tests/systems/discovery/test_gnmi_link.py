@@ -108,8 +108,8 @@ async def test_a_process_may_be_started_while_devices_are_asked(tmp_path: Path) 
 
 
 def start(log: Path) -> None:
-    """A process that says that it lives, and ends."""
-    process = Process(["sh", "-c", "echo alive"], log=log)
+    """A process that says that it lives."""
+    process = Process(["sh", "-c", "echo alive; exec sleep 60"], log=log)
     process.wait_until(lambda: "alive" in log.read_text(), within=10)
     process.stop()
 
