@@ -58,7 +58,9 @@ def install(options: Options) -> int:
         return NOT_FOUND
     for system in systems:
         if system.needs_blobs and not options.blobs:
-            said = f'warning: the system "{system.name}" does not start without a place for blobs: give --blobs. {SECRETS}'
+            said = (
+                f'warning: the system "{system.name}" does not start without a place for blobs: give --blobs. {SECRETS}'
+            )
             print(said, file=sys.stderr)
     sys.stdout.write("---\n".join(dump(document) for document in manifest(systems, scheme_of(systems), options)))
     return OK
