@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import uuid
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,11 @@ from trimtab.systems.discovery.system import SYSTEM
 
 __all__ = ["client", "scheme"]
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture
 async def namespace(client: ApiClient) -> str:
     """One of the test's own."""
-    name = f"discovery-{next(_numbers)}"
+    name = f"sweeps-{uuid.uuid4().hex[:12]}"
     await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
     return name
 

@@ -16,6 +16,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.model.clock import SystemClock
 from trimtab.model.duration import Duration
+from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Event, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.manager import Manager
@@ -150,6 +151,16 @@ class Station:
         return await self.until(
             DiscoveryRule, name, lambda rule: len([run for run in ended(rule) if run.id not in before]) >= times
         )
+
+    async def change(self, kind: Any, name: str, **fields: Any) -> Any:
+        """Change fields of a spec, whoever else writes the object meanwhile."""
+        while True:
+            held = await self.client.get(kind, name, self.namespace)
+            try:
+                return await self.client.patch(held, held.replace(spec=held.spec.replace(**fields)))
+            except StatusError as error:
+                if error.code != 409:
+                    raise
 
     async def annotate(self, obj: Any, key: str, value: str) -> Any:
         metadata = ObjectMeta(name=obj.name, namespace=self.namespace, annotations={key: value})

@@ -79,7 +79,7 @@ async def test_a_target_out_of_every_entry_goes(station: Station) -> None:
         await begin(station, port)
         held = await station.client.get(DiscoveryRuleIPRange, "lab", station.namespace)
         narrow = held.spec.replace(prefixes=(PrefixEntry(prefix="127.23.0.0/29"),))
-        await station.client.patch(held, held.replace(spec=narrow))
+        await station.change(DiscoveryRuleIPRange, "lab", prefixes=narrow.prefixes)
         await station.until_gone(Target, "switch-9")
         assert sorted(await station.targets()) == ["switch-1", "switch-2"]
 

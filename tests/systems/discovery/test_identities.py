@@ -97,10 +97,9 @@ async def test_the_template_names_targets_and_an_empty_name_is_told(station: Sta
 async def test_a_label_that_leaves_the_template_leaves_the_targets(station: Station) -> None:
     (port,) = free_ports(1)
     async with SnmpDevice({"127.21.0.2": face(1)}, port), station.working():
-        rule = await begin(station, port, target_template=TargetTemplate(labels={"a": "b", "c": "d"}))
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
+        await begin(station, port, target_template=TargetTemplate(labels={"a": "b", "c": "d"}))
         template = TargetTemplate(labels={"c": "d", "e": "f"}, annotations={"g": "h"})
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(target_template=template)))
+        await station.change(DiscoveryRule, "lab", target_template=template)
         target = await station.until(Target, "switch-1", lambda t: "e" in t.metadata.labels)
         assert "a" not in target.metadata.labels
         assert target.metadata.labels["c"] == "d"

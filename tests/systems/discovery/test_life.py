@@ -128,10 +128,9 @@ async def test_a_device_that_hangs_does_not_hold_up_a_change_for_long(station: S
         await station.secret("login", username="admin", password="admin")
         await station.profile("ssh", "ssh", port, timeout=Duration("1h"))
         await station.ranges("lab", "127.25.0.0/29")
-        rule = await station.rule("lab", ("ssh",), "login", period="2h")
+        await station.rule("lab", ("ssh",), "login", period="2h")
         await device.tried.wait()
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(suspend=True)))
+        await station.change(DiscoveryRule, "lab", suspend=True)
         await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").reason == "Suspended")
 
 
@@ -143,8 +142,7 @@ async def test_a_rule_that_changes_in_the_middle_of_a_sweep_has_that_run_cancell
         await station.ranges("lab", "127.25.0.0/20")
         await station.rule("lab", ("snmp",), "login", period="1h", packets_per_second=100)
         await station.until(DiscoveryRule, "lab", lambda rule: rule.status and rule.status.progress)
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(packets_per_second=20_000)))
+        await station.change(DiscoveryRule, "lab", packets_per_second=20_000)
         rule = await station.until(DiscoveryRule, "lab", is_ready)
         assert [run.outcome for run in rule.status.history] == ["Succeeded", "Cancelled"]
 
@@ -152,13 +150,11 @@ async def test_a_rule_that_changes_in_the_middle_of_a_sweep_has_that_run_cancell
 async def test_a_suspended_rule_sweeps_no_more_and_keeps_its_targets(station: Station) -> None:
     (port,) = free_ports(1)
     async with SnmpDevice({"127.25.0.1": face(1)}, port) as device, station.working():
-        rule = await begin(station, port)
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(suspend=True)))
-        rule = await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").reason == "Suspended")
+        await begin(station, port)
+        await station.change(DiscoveryRule, "lab", suspend=True)
+        await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").reason == "Suspended")
         asked = dict(device.asked)
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(suspend=False)))
+        await station.change(DiscoveryRule, "lab", suspend=False)
         await station.until(DiscoveryRule, "lab", is_ready)
         assert device.asked["127.25.0.1"] > asked["127.25.0.1"]
         assert list(await station.targets()) == ["switch-1"]

@@ -16,7 +16,6 @@ from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.lab.ssh import SshDevice
 from trimtab.lab.ssh_personalities import Fault as SshFault
 from trimtab.model.duration import Duration
-from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Event
 from trimtab.storage.blobs import Digest, read
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, Fading, PrefixEntry, Target
@@ -148,13 +147,8 @@ async def test_cut_off_when_one_device_still_thinks_only_that_one_is_asked_again
 
 async def edited(station: Station, **spec: Any) -> DiscoveryRule:
     """The rule with another spec, however often its status changes meanwhile."""
-    while True:
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        try:
-            return await station.client.patch(rule, rule.replace(spec=rule.spec.replace(**spec)))
-        except StatusError as error:
-            if error.code != 409:
-                raise
+    changed: DiscoveryRule = await station.change(DiscoveryRule, "lab", **spec)
+    return changed
 
 
 async def until_running(station: Station, not_of: Collection[str]) -> None:
@@ -181,7 +175,7 @@ async def test_when_the_range_changed_in_between_a_new_run_begins(station: Stati
         before, _ = await cut_off(station, port)
         held = await station.client.get(DiscoveryRuleIPRange, "lab", station.namespace)
         narrow = held.spec.replace(prefixes=(PrefixEntry(prefix="127.40.0.0/24"),))
-        await station.client.patch(held, held.replace(spec=narrow))
+        await station.change(DiscoveryRuleIPRange, "lab", prefixes=narrow.prefixes)
         async with station.working():
             rule = await station.until(DiscoveryRule, "lab", is_ready)
     new, old = rule.status.history

@@ -97,7 +97,7 @@ async def test_a_list_with_a_default_schema_is_written_unprobed_and_goes_with_it
             AddressEntry(address="10.9.0.3", host_name="Edge 3"),
         )
         schema = DefaultSchema(provider="srl.nokia", version="24.7.1")
-        held = await station.ranges("lab", addresses=entries, default_schema=schema)
+        await station.ranges("lab", addresses=entries, default_schema=schema)
         connection = TargetConnection(connection_profile="snmp", credentials="login")
         await station.rule("lab", (), "login", connections=(connection,), period="1h")
         await station.until(DiscoveryRule, "lab", is_ready)
@@ -108,8 +108,7 @@ async def test_a_list_with_a_default_schema_is_written_unprobed_and_goes_with_it
         assert by_address["10.9.0.1"].spec.provider == "srl.nokia"
         assert by_address["10.9.0.1"].status.discovery_info.version == "24.7.1"
         assert all(is_ready(target) for target in targets.values())
-        held = await station.client.get(DiscoveryRuleIPRange, "lab", station.namespace)
-        await station.client.patch(held, held.replace(spec=held.spec.replace(addresses=entries[:2])))
+        await station.change(DiscoveryRuleIPRange, "lab", addresses=entries[:2])
         await station.until_gone(Target, by_address["10.9.0.3"].name)
         await station.client.delete(Ref(Target, "core-1", station.namespace))
         await station.until(Target, "core-1", is_ready)

@@ -38,8 +38,7 @@ async def test_a_suspended_rule_sends_nothing(station: Station) -> None:
     (port,) = free_ports(1)
     async with SnmpDevice({"127.27.0.1": face(1), "127.27.1.1": face(2)}, port) as device, station.working():
         await begin(station, port)
-        rule = await station.client.get(DiscoveryRule, "lab", station.namespace)
-        await station.client.patch(rule, rule.replace(spec=rule.spec.replace(suspend=True)))
+        await station.change(DiscoveryRule, "lab", suspend=True)
         await station.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready").reason == "Suspended")
         asked = device.asked["127.27.0.1"]
         await station.until_swept("clock", 3)
@@ -136,6 +135,6 @@ async def test_what_changed_while_nobody_looked_is_swept_at_once(station: Statio
             await station.until(DiscoveryRule, "lab", is_ready)
         held = await station.client.get(DiscoveryRuleIPRange, "lab", station.namespace)
         wider = held.spec.replace(prefixes=(PrefixEntry(prefix="127.27.0.0/29"),))
-        await station.client.patch(held, held.replace(spec=wider))
+        await station.change(DiscoveryRuleIPRange, "lab", prefixes=wider.prefixes)
         async with station.working():
             await station.until(Target, "switch-2", is_ready)
