@@ -126,6 +126,7 @@ async def bare_netconf(port: int) -> None:
         stdin, stdout, _ = await connection.open_session(subsystem="netconf", encoding=None)
         stdin.write(HELLO)
         await stdout.readuntil(b"]]>]]>")
+        await asyncio.sleep(0.05)  # as ours does: netconfd hangs when it reads both at once
         stdin.write(GET)
         await stdout.readuntil(b"]]>]]>")
 

@@ -24,6 +24,11 @@ PATIENCE = 1.0
 _CAPABILITY = ("capabilities", "capability")
 
 
+BREATH = 0.05
+"""Seconds between our hello and the first request: some servers (yuma123) hang for ever when they read both at once, and
+nothing tells that they have read the hello."""
+
+
 class NetconfSession:
     """An open session. `capabilities` are those of the device's hello."""
 
@@ -50,6 +55,7 @@ class NetconfSession:
                 ) from error
             opened = cls(stdin, stdout, timeout)
             await opened._greet(newest)
+            await asyncio.sleep(BREATH)
             return opened
 
     async def get(self, subtree: str, wanted: Collection[xml.Path]) -> xml.Message:
