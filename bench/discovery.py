@@ -25,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -226,10 +225,12 @@ def devices(bed: Bed, folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def burners() -> Iterator[None]:
     """As many processes as processors, which never rest."""
-    command = [sys.executable, "-c", "while True: pass"]
-    running = [subprocess.Popen(command) for _ in range(os.cpu_count() or 2)]
+    command = [sys.executable, "-c", "print('burns', flush=True)\nwhile True: pass"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(os.cpu_count() or 2)]
     try:
-        time.sleep(0.5)  # until they burn
+        for process in running:
+            assert process.stdout is not None
+            process.stdout.readline()
         yield
     finally:
         for process in running:
