@@ -135,13 +135,17 @@ class NatsConnection:
         client = _Client()
         last = ""
         reached = False
+        refusal: Exception | None = None  # the reset that follows a refusal says less than the refusal
 
         async def failed(error: Exception) -> None:
-            nonlocal last
+            nonlocal last, refusal
+            if refusal is not None:
+                raise refusal
             before, last = last, self.cleaned(error)
             if last != before:  # not once for each attempt
                 log.info("the connection to the queue broke", place=self.place, error=last)
             if not reached and (isinstance(error, _HOPELESS) or "Authorization Violation" in str(error)):
+                refusal = error
                 raise error  # out of `connect`, which would try on until the time is over
 
         try:
