@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.model.duration import Duration
+from trimtab.model.duration import Duration, Period
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,21 @@ def test_a_duration_of_seconds_is_written_as_go_writes_it(seconds: float, text: 
 @given(st.integers(0, 10**7))
 def test_a_written_duration_reads_back(milliseconds: int) -> None:
     assert Duration.of(milliseconds / 1000).seconds == milliseconds / 1000
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1d", 86400), ("2w", 1209600), ("1d12h", 129600), ("90s", 90)])
+def test_a_period_knows_days_and_weeks_too(text: str, seconds: float) -> None:
+    assert Period(text).seconds == seconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "1y", "d", "1 d"])
+def test_what_is_not_a_period_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="period"):
+        Period(text)
+
+
+def test_the_schema_of_a_period_takes_what_it_reads() -> None:
+    pattern = Period.schema()["pattern"]
+    assert (
+        re.match(pattern, "1d12h") and not re.match(pattern, "1y") and not re.match(Duration.schema()["pattern"], "1d")
+    )

@@ -211,10 +211,10 @@ def _laid_list(value: Sequence[Any], before: Any, field: Field | None) -> list[A
 
 
 def _read(cls: type, value: Any) -> Any:
-    if cls is Duration:
+    if issubclass(cls, Duration):
         if not isinstance(value, str):
             raise ValueError("a duration is a string")
-        return Duration(value)
+        return cls(value)
     if cls is Quantity:
         if not isinstance(value, str | int | float):
             raise ValueError("a quantity is a string or a number")

@@ -1,4 +1,4 @@
-"""Durations as Go and Kubernetes write them: `1h30m`, `500ms`."""
+"""Durations as Go and Kubernetes write them: `1h30m`, `500ms`; and periods, which also know days and weeks: `1d`, `2w`."""
 
 from __future__ import annotations
 
@@ -39,11 +39,40 @@ class Duration(str):
         return {"type": "string", "pattern": PATTERN, "maxLength": MAX_LENGTH}
 
 
+class Period(Duration):
+    """A duration of people's plans: what Go reads, and days of 24 hours (`1d`) and weeks (`2w`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        _period(text)
+        return str.__new__(cls, text)
+
+    @property
+    def seconds(self) -> float:
+        return _period(self) / 1_000_000_000
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        return {"type": "string", "pattern": PATTERN.replace("|s|m|h)", "|s|m|h|d|w)"), "maxLength": MAX_LENGTH}
+
+
 @functools.lru_cache(maxsize=1024)
 def nanoseconds(text: str) -> int:
     """What `time.ParseDuration` reads. Parts of a nanosecond are cut."""
     if len(text) > MAX_LENGTH or not _DURATION.fullmatch(text):
         raise ValueError(f"{text[:MAX_LENGTH]!r} is not a duration such as 90s or 1h30m")
+    return _total(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _period(text: str) -> int:
+    if len(text) > MAX_LENGTH or not _PERIOD.fullmatch(text):
+        raise ValueError(f"{text[:MAX_LENGTH]!r} is not a period such as 90s, 1h30m, 1d or 2w")
+    return _total(text)
+
+
+def _total(text: str) -> int:
     unsigned = text.lstrip("+-")
     total = sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(unsigned)), Fraction(0))
     if total >= 1 << 63:
@@ -77,6 +106,8 @@ def _decimal(amount: int, unit: int) -> str:
 _UNITS = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000,
     "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000, "w": 604_800_000_000_000,
 }  # fmt: skip
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_PERIOD = re.compile(_DURATION.pattern.replace("|s|m|h)", "|s|m|h|d|w)"))
+_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)")

@@ -1,0 +1,1 @@
+"""Discoveries: the claim of a registry, the states of a run, and the catalogue that a run makes."""

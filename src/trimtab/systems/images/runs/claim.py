@@ -1,0 +1,152 @@
+"""The claim of a registry for one discovery: the annotations running-*, which are there or not there. Pure.
+
+Whoever sets them in a write that is conditional on the registry's revision has the registry; `running-id` is the run's own
+name, which every later write compares. On completion one write moves running-* to last-*. An empty value counts as absent,
+for the annotations' first readers wrote them so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from trimtab.model.clock import format_time, parse_time
+
+PREFIX = "images.trimtab.dev/"
+RUNNING_ID = f"{PREFIX}running-id"
+RUNNING_ONLY = f"{PREFIX}running-only"
+PUSHED = f"{PREFIX}pushed"
+"""Repositories and tags that the registry told of, in JSON; the next run takes them."""
+RELEASE = f"{PREFIX}release-removal"
+"""The id of the run that held a removal back: what it would have removed may go."""
+LAST_DISCOVERED = f"{PREFIX}last-discovered-at"
+MOST_PUSHED = 500
+
+Type = Literal["manual", "scheduled"]
+Only = Mapping[str, tuple[str, ...]]
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """A discovery that goes on. A scheduled one names no job: the reserved one tells of it."""
+
+    id: str
+    type: Type
+    started_at: datetime
+    job: str = ""
+    generation: int = 0
+    uid: str = ""
+    only: Only | None = None
+
+
+def running(annotations: Mapping[str, str]) -> Running | None:
+    """The discovery that has the registry; None when it is free."""
+    kind = annotations.get(f"{PREFIX}running-discovery-type", "")
+    run = annotations.get(RUNNING_ID, "")
+    if not kind and not run:
+        return None
+    return Running(
+        id=run,
+        type="manual" if kind == "manual" else "scheduled",
+        started_at=_time(annotations.get(f"{PREFIX}running-discovery-started-at", "")),
+        job=annotations.get(f"{PREFIX}running-discoveryjob-name", ""),
+        generation=_number(annotations.get(f"{PREFIX}running-discoveryjob-generation", "")),
+        uid=annotations.get(f"{PREFIX}running-discoveryjob-uid", ""),
+        only=_only(annotations.get(RUNNING_ONLY, "")),
+    )
+
+
+def claimed(annotations: Mapping[str, str], run: Running) -> dict[str, str]:
+    """The annotations of a registry that the run has. What was pushed so far is the run's own, if it is `only` for that."""
+    new = _without(annotations, "running-")
+    new[RUNNING_ID] = run.id
+    new[f"{PREFIX}running-discovery-type"] = run.type
+    new[f"{PREFIX}running-discovery-started-at"] = format_time(run.started_at)
+    if run.type == "manual":
+        new[f"{PREFIX}running-discoveryjob-name"] = run.job
+        new[f"{PREFIX}running-discoveryjob-generation"] = str(run.generation)
+        new[f"{PREFIX}running-discoveryjob-uid"] = run.uid
+    if run.only is not None:
+        new[RUNNING_ONLY] = _written(run.only)
+    new.pop(PUSHED, None)  # a whole listing sees them too
+    return new
+
+
+def released(annotations: Mapping[str, str], now: datetime, *, succeeded: bool) -> dict[str, str]:
+    """The annotations when the run has ended. What was pushed is to be taken again when it failed."""
+    run = running(annotations)
+    if run is None:
+        return dict(annotations)
+    new = _without(_without(annotations, "running-"), "last-", keep=LAST_DISCOVERED)
+    for name, value in annotations.items():
+        if name.startswith(f"{PREFIX}running-discovery") and value:
+            new[name.replace("running-", "last-", 1)] = value
+    if succeeded:
+        new[LAST_DISCOVERED] = format_time(now)
+    elif run.only is not None:
+        new[PUSHED] = _written(merged(pushed(annotations) or {}, run.only))
+    return new
+
+
+def last_started(annotations: Mapping[str, str]) -> datetime | None:
+    """When the last discovery began, or the one that goes on."""
+    for which in ("running", "last"):
+        if text := annotations.get(f"{PREFIX}{which}-discovery-started-at", ""):
+            return _time(text)
+    return None
+
+
+def pushed(annotations: Mapping[str, str]) -> Only | None:
+    """What the registry told of and no run has taken; None when there is nothing. No tags are all of a repository."""
+    return _only(annotations.get(PUSHED, ""))
+
+
+def with_pushed(annotations: Mapping[str, str], more: Only) -> dict[str, str]:
+    """The annotations when the registry has told of more."""
+    return {**annotations, PUSHED: _written(merged(pushed(annotations) or {}, more))}
+
+
+def merged(some: Only, more: Only) -> dict[str, tuple[str, ...]]:
+    """Both, each tag once. Where there are too many, repositories are named without their tags, which means all of them."""
+    whole = {repository for known in (some, more) for repository, tags in known.items() if not tags}
+    both: dict[str, tuple[str, ...]] = {
+        repository: tuple(sorted({*some.get(repository, ()), *more.get(repository, ())}))
+        for repository in sorted({*some, *more})
+    }
+    both |= dict.fromkeys(sorted(whole), ())
+    if sum(map(len, both.values())) + len(both) > MOST_PUSHED:
+        both = dict.fromkeys(list(both)[:MOST_PUSHED], ())
+    return both
+
+
+def _written(only: Only) -> str:
+    return json.dumps(only, separators=(",", ":"), sort_keys=True)
+
+
+def _only(text: str) -> Only | None:
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
+    except msgspec.DecodeError:
+        return None
+
+
+def _without(annotations: Mapping[str, str], what: str, keep: str = "") -> dict[str, str]:
+    start = f"{PREFIX}{what}"
+    return {name: value for name, value in annotations.items() if name == keep or not name.startswith(start)}
+
+
+def _time(text: str) -> datetime:
+    """One that cannot be read was long ago: the run is past its deadline."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        return parse_time("1970-01-01T00:00:00Z")
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
