@@ -20,7 +20,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     registry_uid: str = ""
 
 
-class CreateCatalog(Message):
+class CreateCatalog(Message, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """List a registry for a run. `type` and `job` are what the request came from; `only` names pushed tags."""
 
     type: str
@@ -30,7 +30,7 @@ class CreateCatalog(Message):
     only: dict[str, list[str]] | None = None
 
 
-class GenerateSBOM(Message):
+class GenerateSBOM(Message, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Make the SBOM of an Image."""
 
     image: str
@@ -38,7 +38,7 @@ class GenerateSBOM(Message):
     run: str
 
 
-class ScanSBOM(Message):
+class ScanSBOM(Message, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Make the report of an SBOM. `run` is empty where a schedule asks."""
 
     sbom: str

@@ -109,7 +109,7 @@ class Documents(Spec):
 class SBOMSpec(ImageMetadata):
     documents: Documents
     distro: Annotated[str, Meta(max_length=128, description="debian 12.")] | UnsetType = UNSET
-    packages: Annotated[dict[str, int], Meta(max_length=32, description="How many, by type.")] = {}
+    packages: Annotated[dict[str, int], Meta(max_length=32, description="How many, by type.")] | UnsetType = UNSET
     package_count: Count = 0
     warnings: Annotated[
         tuple[Annotated[str, Meta(max_length=512)], ...], Meta(max_length=20, description="What could not be read.")
