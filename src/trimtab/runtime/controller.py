@@ -39,12 +39,14 @@ class TerminalError(Exception):
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
     """Another kind whose changes matter: `Watch(kind=Secret, to=rules_that_use)`. `to` maps a change, of which it sees the
-    old and the new object, to what must be reconciled; it runs at once and must not wait."""
+    old and the new object, to what must be reconciled; it runs at once and must not wait. `indexes` are ways to find its
+    objects by `self.client.indexed`."""
 
     kind: AnyKind
     to: Callable[[Change], Iterable[Request]]
     when: Predicate = any_change
     query: Query = Query()
+    indexes: tuple[Index, ...] = ()
 
 
 class Controller(Generic[O]):

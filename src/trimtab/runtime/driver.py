@@ -91,7 +91,7 @@ class Driver:
         for kind in controller.owns:
             self._follow(kind, Query(namespace=controller.query.namespace), self._owned_changed)
         for watch in controller.watches:
-            self._follow(watch.kind, watch.query, self._mapped(watch.when, watch.to))
+            self._follow(watch.kind, watch.query, self._mapped(watch.when, watch.to), watch.indexes)
 
     def _follow(self, kind: AnyKind, query: Query, handler: Handler, indexes: Any = ()) -> None:
         self._sources.append((self._informers.subscribe(kind, query, handler, indexes), handler))
