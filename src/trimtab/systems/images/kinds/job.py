@@ -59,6 +59,7 @@ class ImageCounts(Spec):
     unchanged: Count = 0
     missing: Annotated[Count, Meta(description="Marked as missing.")] = 0
     removed: Count = 0
+    held: Annotated[Count, Meta(description="Not removed, because they would be too many at once.")] = 0
     sboms: Annotated[Count, Meta(description="Members that have their SBOM.")] = 0
     reports: Annotated[Count, Meta(description="Members that have their report.")] = 0
     failed: Annotated[Count, Meta(description="Members that could not be done.")] = 0

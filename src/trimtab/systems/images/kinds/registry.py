@@ -150,6 +150,9 @@ class RegistryStatus(Spec):
     ) = UNSET
     images: Count | UnsetType = UNSET
     missing: Annotated[Count, Meta(description="Images whose tags are gone.")] | UnsetType = UNSET
+    held_run: (
+        Annotated[str, Meta(max_length=63, description="The discovery whose removals were held back.")] | UnsetType
+    ) = UNSET
     catalog: (
         Annotated[str, Artifact(), Meta(max_length=128, description="Digest of what the last listings found.")]
         | UnsetType

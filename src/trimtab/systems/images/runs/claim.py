@@ -19,12 +19,17 @@ from trimtab.model.clock import format_time, parse_time
 PREFIX = "images.trimtab.dev/"
 RUNNING_ID = f"{PREFIX}running-id"
 RUNNING_ONLY = f"{PREFIX}running-only"
+RUNNING_PUSHED = f"{PREFIX}running-pushed"
+"""What was pushed before a whole listing began, which sees it too."""
 PUSHED = f"{PREFIX}pushed"
 """Repositories and tags that the registry told of, in JSON; the next run takes them."""
 RELEASE = f"{PREFIX}release-removal"
 """The id of the run that held a removal back: what it would have removed may go."""
 LAST_DISCOVERED = f"{PREFIX}last-discovered-at"
 MOST_PUSHED = 500
+MOST_BYTES = 32 << 10
+EVERYTHING = "*"
+"""In place of repositories, where too many were pushed to name them."""
 
 Type = Literal["manual", "scheduled"]
 Only = Mapping[str, tuple[str, ...]]
@@ -48,6 +53,7 @@ def running(annotations: Mapping[str, str]) -> Running | None:
     run = annotations.get(RUNNING_ID, "")
     if not kind and not run:
         return None
+    only = _only(annotations.get(RUNNING_ONLY, ""))
     return Running(
         id=run,
         type="manual" if kind == "manual" else "scheduled",
@@ -55,12 +61,12 @@ def running(annotations: Mapping[str, str]) -> Running | None:
         job=annotations.get(f"{PREFIX}running-discoveryjob-name", ""),
         generation=_number(annotations.get(f"{PREFIX}running-discoveryjob-generation", "")),
         uid=annotations.get(f"{PREFIX}running-discoveryjob-uid", ""),
-        only=_only(annotations.get(RUNNING_ONLY, "")),
+        only=None if only is None or EVERYTHING in only else only,
     )
 
 
 def claimed(annotations: Mapping[str, str], run: Running) -> dict[str, str]:
-    """The annotations of a registry that the run has. What was pushed so far is the run's own, if it is `only` for that."""
+    """The annotations of a registry that the run has. What was pushed so far is the run's own."""
     new = _without(annotations, "running-")
     new[RUNNING_ID] = run.id
     new[f"{PREFIX}running-discovery-type"] = run.type
@@ -71,7 +77,9 @@ def claimed(annotations: Mapping[str, str], run: Running) -> dict[str, str]:
         new[f"{PREFIX}running-discoveryjob-uid"] = run.uid
     if run.only is not None:
         new[RUNNING_ONLY] = _written(run.only)
-    new.pop(PUSHED, None)  # a whole listing sees them too
+    elif pushed(annotations) is not None:
+        new[RUNNING_PUSHED] = annotations[PUSHED]
+    new.pop(PUSHED, None)
     return new
 
 
@@ -86,8 +94,10 @@ def released(annotations: Mapping[str, str], now: datetime, *, succeeded: bool) 
             new[name.replace("running-", "last-", 1)] = value
     if succeeded:
         new[LAST_DISCOVERED] = format_time(now)
-    elif run.only is not None:
-        new[PUSHED] = _written(merged(pushed(annotations) or {}, run.only))
+        return new
+    for taken in (RUNNING_ONLY, RUNNING_PUSHED):
+        if again := _only(annotations.get(taken, "")):
+            new = with_pushed(new, again)
     return new
 
 
@@ -110,16 +120,21 @@ def with_pushed(annotations: Mapping[str, str], more: Only) -> dict[str, str]:
 
 
 def merged(some: Only, more: Only) -> dict[str, tuple[str, ...]]:
-    """Both, each tag once. Where there are too many, repositories are named without their tags, which means all of them."""
+    """Both, each tag once. Where there are too many, repositories are named without their tags, which means all of them;
+    where these are too many, everything is meant. Nothing is lost."""
     whole = {repository for known in (some, more) for repository, tags in known.items() if not tags}
     both: dict[str, tuple[str, ...]] = {
         repository: tuple(sorted({*some.get(repository, ()), *more.get(repository, ())}))
         for repository in sorted({*some, *more})
     }
     both |= dict.fromkeys(sorted(whole), ())
-    if sum(map(len, both.values())) + len(both) > MOST_PUSHED:
-        both = dict.fromkeys(list(both)[:MOST_PUSHED], ())
-    return both
+    if _too_many(both):
+        both = dict.fromkeys(both, ())
+    return {EVERYTHING: ()} if EVERYTHING in both or _too_many(both) else both
+
+
+def _too_many(only: Only) -> bool:
+    return sum(map(len, only.values())) + len(only) > MOST_PUSHED or len(_written(only)) > MOST_BYTES
 
 
 def _written(only: Only) -> str:
