@@ -169,6 +169,7 @@ class Builder:
                 self.skipped += 1
         elif isinstance(outcome, Failed):
             self.failed += 1
+            self._carry(outcome)
         else:
             self.skipped += 1
             self._skip(outcome)
@@ -200,13 +201,23 @@ class Builder:
     def _keep(self, outcome: Found | Skipped, images: tuple[str, ...]) -> None:
         self._tags.setdefault(outcome.repository, {})[outcome.tag] = Tag(outcome.digest, outcome.etag, images)
 
+    def _carry(self, outcome: Failed | Skipped) -> None:
+        """Nothing was learned of it: it is as it was."""
+        if (before := self._before(outcome.repository, outcome.tag)) is not None:
+            self._tags.setdefault(outcome.repository, {})[outcome.tag] = before
+
     def _skip(self, outcome: Skipped) -> None:
-        if outcome.reason in (SkipReason.NOT_AN_IMAGE, SkipReason.NO_PLATFORM):
-            self._keep(outcome, ())  # so that it is not fetched again
-        elif outcome.reason in (SkipReason.FILTERED, SkipReason.GONE) and outcome.tag in self._previous.tags.get(
-            outcome.repository, {}
-        ):
-            self._gone.setdefault(outcome.repository, set()).add(outcome.tag)
+        match outcome.reason:
+            case SkipReason.NOT_AN_IMAGE | SkipReason.NO_PLATFORM:
+                self._keep(outcome, ())  # so that it is not fetched again
+            case SkipReason.FILTER_FAILED:
+                self._carry(outcome)
+            case SkipReason.FILTERED | SkipReason.GONE:
+                if self._before(outcome.repository, outcome.tag) is not None:
+                    self._gone.setdefault(outcome.repository, set()).add(outcome.tag)
+
+    def _before(self, repository: str, tag: str) -> Tag | None:
+        return self._previous.tags.get(repository, {}).get(tag)
 
     def _images_behind(self, found: Found) -> tuple[str, ...]:
         if found.images is None:

@@ -1,0 +1,274 @@
+"""Lists a registry for a run, and puts what it found into a catalogue.
+
+Flow: look whether the run is still wanted → take it (`Hold`) → list, and tell how far it is once a second → put and pin the
+catalogue → say so in the job's status. Why there is no catalogue is said there too: a registry that cannot be listed is no
+failure of the worker, and is not tried again here.
+
+Guarantees: a worker that was overtaken, or whose run ended, writes nothing any more and stops; a message that comes twice
+does nothing the second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from msgspec import UNSET
+
+from trimtab.model.clock import Clock, format_micro_time, format_time
+from trimtab.model.errors import StatusError
+from trimtab.model.logs import log
+from trimtab.runtime.progress import ProgressStatus
+from trimtab.runtime.tasks import ended
+from trimtab.storage.blobs import BlobDamaged, BlobMissing, BlobTooLarge, parse_digest, read
+from trimtab.systems.images.filters import Filters, InvalidFilter
+from trimtab.systems.images.kinds import DiscoveryJobStatus, ImageError, Listed, ListingCounts, Registry
+from trimtab.systems.images.kinds.job import MOST_ERRORS
+from trimtab.systems.images.messages import CreateCatalog
+from trimtab.systems.images.reach import client_of, platforms_of, repositories_of
+from trimtab.systems.images.registry.client import RegistryClient
+from trimtab.systems.images.registry.errors import RegistryError
+from trimtab.systems.images.registry.listing import Listing
+from trimtab.systems.images.registry.outcomes import Coverage, Failed, Outcome, Skipped, SkipReason
+from trimtab.systems.images.registry.references import is_tag
+from trimtab.systems.images.runs import catalogue as catalogues
+from trimtab.systems.images.runs.catalogue import Builder, Catalogue
+from trimtab.systems.images.runs.states import PROGRESSING, told
+from trimtab.systems.images.worker.handling import Later, Tools
+from trimtab.systems.images.worker.hold import Hold, Lost
+
+TELL_EVERY = 1.0
+HEARTBEAT = 20.0
+LONGEST_MESSAGE = 512
+
+
+class CatalogHandler:
+    """Fulfils `Handler[CreateCatalog]`."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._running: set[str] = set()  # runs that this process lists
+
+    async def handle(self, message: CreateCatalog) -> None:
+        if message.run in self._running:
+            raise Later(f"the run {message.run} is listed by this worker already", 30.0)
+        self._running.add(message.run)
+        try:
+            hold = await Hold.take(self._tools, message)
+            if hold is not None:
+                await self._held(hold, message)
+        except Lost as lost:
+            log.info("a discovery is not ours any more", run=message.run, why=str(lost))
+        finally:
+            self._running.discard(message.run)
+
+    async def give_up(self, message: CreateCatalog, why: str) -> None:
+        if message.run in self._running:
+            return  # a second message for what goes well
+        try:
+            hold = await Hold.take(self._tools, message)
+            if hold is not None:
+                text = f"the listing was tried too often: {why}"
+                await hold.tell(lambda status: status.replace(listed=_failed("WorkerCrashed", text, hold.registry)))
+        except (Later, Lost) as alive:
+            log.info("a message too many for a discovery that goes on", run=message.run, why=str(alive))
+
+    async def _held(self, hold: Hold, message: CreateCatalog) -> None:
+        run = _Run(self._tools, hold, message)
+        try:
+            listed = await run.listed()
+            await run.finish(listed)
+        except Lost:
+            raise
+        except BaseException:
+            await hold.let_go()
+            raise
+
+
+class _Run:
+    """One listing, from the moment that it is ours."""
+
+    def __init__(self, tools: Tools, hold: Hold, message: CreateCatalog) -> None:
+        self._tools, self._hold, self._only = tools, hold, message.only
+        self._registry = hold.registry
+        self._told = _Told(tools.clock)
+
+    async def listed(self) -> Listed | Catalogue:
+        """The catalogue; or why there is none."""
+        telling = asyncio.create_task(self._keep_telling())
+        listing = asyncio.create_task(self._list())
+        try:
+            await asyncio.wait({telling, listing}, return_when=asyncio.FIRST_COMPLETED)
+            if telling.done():
+                telling.result()  # Lost
+            return listing.result()
+        except RegistryError as error:
+            return _failed(error.reason, str(error), self._registry)
+        except InvalidFilter as error:
+            return _failed("InvalidFilter", str(error), self._registry)
+        finally:
+            await ended(telling, listing)
+
+    async def finish(self, listed: Listed | Catalogue) -> None:
+        """The last word of this worker."""
+        await self._hold.verify()
+        if isinstance(listed, Catalogue):
+            listed = await self._put(listed)
+        try:
+            await self._hold.tell(lambda status: self._told.into(status).replace(listed=listed))
+        except Lost:
+            if listed.catalog:
+                await self._hold.unpin()
+            raise
+
+    async def _put(self, catalogue: Catalogue) -> Listed:
+        try:
+            content = catalogues.encode(catalogue)
+            digest = await self._tools.blobs.put(
+                content, media_type=catalogues.MEDIA_TYPE, max_bytes=catalogues.MAX_BYTES
+            )
+        except BlobTooLarge as error:
+            return _failed(
+                "CatalogTooLarge", f"the registry has too many images for one catalogue: {error}", self._registry
+            )
+        await self._tools.blobs.pin(digest, self._hold.owner)
+        return Listed(
+            catalog=digest,
+            complete=self._told.coverage.complete and self._only is None,
+            registry_generation=self._registry.metadata.generation or UNSET,
+        )
+
+    async def _list(self) -> Catalogue:
+        registry, tools = self._registry, self._tools
+        filters, platforms = Filters.compile(registry.spec.filters), platforms_of(registry)
+        client = await client_of(registry, tools.connections, tools.credentials)
+        selected = await repositories_of(registry, client)
+        previous = await self._previous()
+        usable = previous if previous is not None and previous.platforms == platforms else None
+        builder = Builder(previous, platforms, only=self._only is not None)
+        self._told.builder = builder
+        only = await self._pushed(client, selected) if self._only is not None else None
+        async with Listing(
+            client,
+            repositories=selected,
+            only=only,
+            filter=filters,
+            known=catalogues.known(usable),
+            known_digests=catalogues.known_digests(usable),
+            platforms=platforms,
+        ) as listing:
+            self._told.coverage = listing.coverage
+            async for outcome in listing:
+                self._told.add(outcome)
+        return builder.finish(listing.coverage, selected)
+
+    async def _previous(self) -> Catalogue | None:
+        """The catalogue before; None when there is none that can be read: then everything is asked for."""
+        digest = self._registry.status.catalog if self._registry.status else UNSET
+        if not digest:
+            return None
+        try:
+            content = await read(self._tools.blobs, parse_digest(digest), max_bytes=catalogues.MAX_BYTES)
+            return catalogues.decode(content)
+        except (BlobMissing, BlobDamaged, BlobTooLarge, ValueError) as error:
+            log.warning("the catalogue before cannot be read", registry=self._registry.name, error=str(error))
+            return None
+
+    async def _pushed(self, client: RegistryClient, selected: Sequence[str] | None) -> dict[str, list[str]]:
+        """The tags that were pushed, of repositories that are selected. No tags are all of a repository."""
+        found: dict[str, list[str]] = {}
+        for repository, tags in (self._only or {}).items():
+            if selected is not None and repository not in selected:
+                continue
+            try:
+                named = tags or [tag async for tag in client.tags(repository)]
+            except RegistryError as error:
+                self._told.add(Failed(error=error, repository=repository))
+            else:
+                found[repository] = [tag for tag in dict.fromkeys(named) if is_tag(tag)]
+        return found
+
+    async def _keep_telling(self) -> None:
+        """At most once a second, and so often that nobody takes us for dead. It ends only by an error: Lost."""
+        clock, told_at, told = self._tools.clock, self._tools.clock.monotonic(), ""
+        while True:
+            await clock.sleep(TELL_EVERY)
+            now = clock.monotonic()
+            news = self._told.news
+            if news == told and now - told_at < HEARTBEAT:
+                continue
+            try:
+                await self._hold.tell(self._told.into)
+            except (StatusError, OSError, TimeoutError) as error:  # the work goes on; if others take it, we are Lost
+                log.warning("how far a discovery is cannot be told", run=self._hold.run, error=str(error))
+            told, told_at = news, now
+
+
+class _Told:
+    """How far the listing is."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.coverage, self.builder = Coverage(), Builder()
+        self._clock, self._began, self._start = clock, clock.now(), clock.monotonic()
+        self._errors: list[ImageError] = []
+        self._count = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self.builder.add(outcome)
+        if isinstance(outcome, Failed):
+            self._note(outcome.repository, outcome.tag, outcome.error.reason, str(outcome.error))
+        elif isinstance(outcome, Skipped) and outcome.reason is SkipReason.FILTER_FAILED:
+            self._note(outcome.repository, outcome.tag, outcome.reason.value, outcome.detail)
+
+    @property
+    def news(self) -> str:
+        return f"{self._done} of {self.coverage.tags} tags"
+
+    @property
+    def _done(self) -> int:
+        return self.builder.found + self.builder.skipped + self.builder.failed
+
+    def into(self, status: DiscoveryJobStatus) -> DiscoveryJobStatus:
+        """The status with it, and a heartbeat."""
+        now, coverage, builder = self._clock.now(), self.coverage, self.builder
+        status = status.replace(
+            heartbeat=format_time(now),
+            progress=ProgressStatus(
+                done=self._done,
+                total=coverage.tags,
+                note="tags",
+                started=format_micro_time(self._began),
+                updated=format_micro_time(self._began + timedelta(seconds=self._clock.monotonic() - self._start)),
+            ),
+            listing=ListingCounts(
+                repositories=coverage.repositories,
+                tags=coverage.tags,
+                found=builder.found,
+                skipped=builder.skipped,
+                failed=builder.failed,
+            ),
+            errors=tuple(self._errors) or UNSET,
+            error_count=self._count or UNSET,
+        )
+        return told(status, PROGRESSING, "True", "Listing", self.news, now)
+
+    def _note(self, repository: str, tag: str, reason: str, message: str) -> None:
+        self._count += 1
+        if len(self._errors) < MOST_ERRORS:
+            self._errors.append(
+                ImageError(
+                    repository=repository[:255] or UNSET,
+                    tag=tag[:128] or UNSET,
+                    reason=reason,
+                    message=message[:LONGEST_MESSAGE],
+                )
+            )
+
+
+def _failed(reason: str, message: str, registry: Registry) -> Listed:
+    return Listed(
+        reason=reason,
+        message=message[:LONGEST_MESSAGE],
+        registry_generation=registry.metadata.generation or UNSET,
+    )
