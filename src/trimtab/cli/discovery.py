@@ -49,7 +49,7 @@ def why(
     Example:  trimtab discovery why 10.1.2.3 -A
     """
     from trimtab.cli import discovery_why
-    from trimtab.cli.discovery_ledger import Place
+    from trimtab.cli.blobs import Place
 
     place = Place(blobs, blobs_token_file, blobs_ca_file)
     reached = access(kubeconfig, context, namespace)
@@ -109,7 +109,7 @@ def release(
     Example:  trimtab discovery release campus
     """
     from trimtab.cli import discovery_run
-    from trimtab.cli.discovery_ledger import Place
+    from trimtab.cli.blobs import Place
 
     place = Place(blobs, blobs_token_file, blobs_ca_file)
     raise typer.Exit(discovery_run.release(access(kubeconfig, context, namespace), rule, place))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trimtab.cli.access import Access, Session, session
+from trimtab.cli.bar import Bar
 from trimtab.cli.codes import OK, Problem, run
-from trimtab.cli.discovery_bar import Bar
 from trimtab.cli.tables import Printer, shown
 from trimtab.model.errors import StatusError
 from trimtab.systems.discovery.findings import Login, Outcome

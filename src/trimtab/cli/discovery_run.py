@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 import orjson
 
 from trimtab.cli.access import Access, Session, session
+from trimtab.cli.bar import Bar
+from trimtab.cli.blobs import Place, opened
 from trimtab.cli.codes import FAILED, OK, TIMED_OUT, Problem, complain
 from trimtab.cli.codes import run as to_exit_code
-from trimtab.cli.discovery_bar import Bar
-from trimtab.cli.discovery_ledger import Place, ledger, opened
+from trimtab.cli.discovery_ledger import ledger
 from trimtab.cli.tables import Printer, shown
 from trimtab.client.api import MERGE
 from trimtab.client.follow import follow

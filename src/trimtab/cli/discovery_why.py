@@ -9,8 +9,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab.cli.access import Access, Session, session
+from trimtab.cli.blobs import Place, opened
 from trimtab.cli.codes import FAILED, OK, Problem, complain, run
-from trimtab.cli.discovery_ledger import Place, ledger, opened
+from trimtab.cli.discovery_ledger import ledger
 from trimtab.cli.tables import shown
 from trimtab.client.protocol import Query
 from trimtab.model.conditions import get_condition

@@ -1,4 +1,4 @@
-"""How far a sweep has come: a bar on a terminal, and elsewhere a line now and then. On standard error, beside results."""
+"""How far work has come: a bar on a terminal, and elsewhere a line now and then. On standard error, beside results."""
 
 from __future__ import annotations
 
