@@ -21,10 +21,12 @@ from trimtab.model.yaml import load
 from trimtab.runtime.prepare import prepare
 from trimtab.runtime.system import System
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, Target, TargetConnectionProfile
+from trimtab.systems.images.kinds import SBOM, DiscoveryJob, Image, Registry, VEXSource, VulnerabilityReport
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
 
 KINDS = (DiscoveryRule, DiscoveryRuleIPRange, Target, TargetConnectionProfile)
+IMAGES = (Registry, DiscoveryJob, Image, SBOM, VulnerabilityReport, VEXSource)
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 
 _numbers = itertools.count(1)
@@ -142,7 +144,7 @@ def quiet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrimtabSe
 
 @pytest.fixture(params=["quiet_server", pytest.param("real_cluster", marks=pytest.mark.cluster)])
 def discovery_server(request: pytest.FixtureRequest) -> ApiServer:
-    """Where nobody acts on the kinds of discovery."""
+    """Where nobody acts on the kinds of a system."""
     found: ApiServer = request.getfixturevalue(request.param)
     return found
 
@@ -163,10 +165,31 @@ async def discovery(
     discovery_client: ApiClient, discovery_server: ApiServer, tmp_path: Path, zygote: Zygote
 ) -> Program:
     """The program, with a namespace of its own as the default one."""
-    namespace = f"discovery-{next(_numbers)}"
-    await discovery_client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
-    document = load(discovery_server.kubeconfig.read_text())
+    return await in_namespace(f"discovery-{next(_numbers)}", discovery_client, discovery_server, tmp_path, zygote)
+
+
+@pytest.fixture
+async def images_client(discovery_server: ApiServer) -> AsyncIterator[ApiClient]:
+    """With the kinds of image discovery defined, and nobody to act on them."""
+    reached = connect(discovery_server.kubeconfig)
+    try:
+        await prepare(reached, (System(name="images", kinds=IMAGES),), rights=False)
+        yield reached
+    finally:
+        await reached.close()
+
+
+@pytest.fixture
+async def images(images_client: ApiClient, discovery_server: ApiServer, tmp_path: Path, zygote: Zygote) -> Program:
+    """The program, with a namespace of its own as the default one, and a folder of blobs beside its kubeconfig."""
+    (tmp_path / "blobs").mkdir()
+    return await in_namespace(f"images-{next(_numbers)}", images_client, discovery_server, tmp_path, zygote)
+
+
+async def in_namespace(namespace: str, client: ApiClient, server: ApiServer, folder: Path, zygote: Zygote) -> Program:
+    await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+    document = load(server.kubeconfig.read_text())
     document["contexts"][0]["context"]["namespace"] = namespace
-    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(document))
-    return Program(tmp_path, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)
+    return Program(folder, environment(KUBECONFIG=str(kubeconfig)), zygote, namespace)

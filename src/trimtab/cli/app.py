@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from trimtab.cli.discovery import app as discovery
+from trimtab.cli.images import app as images
 from trimtab.cli.options import (
     BlobsCa,
     BlobsToken,
@@ -32,6 +33,7 @@ from trimtab.cli.options import (
     Watch,
     Words,
     access,
+    log_as,
     seconds,
 )
 
@@ -43,6 +45,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(discovery, name="discovery")
+app.add_typer(images, name="images")
 
 
 @app.callback(
@@ -72,7 +75,7 @@ def up(
     """
     from trimtab.cli.up import run
 
-    _log(log_format)
+    log_as(log_format)
     if not 0 <= port <= 65535:
         raise typer.BadParameter(f"{port} is not in the range 0 to 65535", param_hint="--port")
     for name in tls_host or ():
@@ -114,7 +117,7 @@ def controllers(
     """
     from trimtab.cli import controllers as command
 
-    _log(log_format)
+    log_as(log_format)
     options = command.Options(
         systems=systems,
         operators=tuple(Path(path) for path in operator or ()),
@@ -164,7 +167,7 @@ def run(
     """
     from trimtab.cli import controllers as command
 
-    _log(log_format)
+    log_as(log_format)
     options = command.Options(
         systems="none",
         operators=(file,),
@@ -425,11 +428,3 @@ def version(
     from trimtab.cli import version as command
 
     raise typer.Exit(command.version(access(kubeconfig, context, ""), client))
-
-
-def _log(form: str) -> None:
-    from trimtab.model import logs
-
-    if form not in ("auto", "text", "json"):
-        raise typer.BadParameter(f'"{form}" is not one of auto, text, json', param_hint="--log-format")
-    logs.as_json = None if form == "auto" else form == "json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,3 +64,18 @@ def seconds(text: str, option: str) -> float:
         return float(text) if text.isdecimal() else Duration(text).seconds
     except ValueError:
         raise typer.BadParameter(f'"{text}" is no duration such as 30s or 2m', param_hint=option) from None
+
+
+def one_of(text: str, choices: Iterable[str], option: str) -> str:
+    """One of these words, as it is written."""
+    if text not in (known := tuple(choices)):
+        raise typer.BadParameter(f'"{text}" is not one of {", ".join(known)}', param_hint=option)
+    return text
+
+
+def log_as(form: str) -> None:
+    """Log in the form of `--log-format`."""
+    from trimtab.model import logs
+
+    one_of(form, ("auto", "text", "json"), "--log-format")
+    logs.as_json = None if form == "auto" else form == "json"

@@ -11,8 +11,20 @@ from collections.abc import Sequence
 GAP = "   "
 _STATES = {
     "32": ("True", "Ready", "Current", "Running", "Active", "Bound", "Succeeded", "Complete", "Completed", "Normal"),
-    "33": ("Unknown", "Pending", "InProgress", "Progressing", "Terminating", "Waiting", "Warning"),
-    "31": ("False", "Failed", "Error", "Lost", "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "Degraded"),
+    "33": ("Unknown", "Pending", "InProgress", "Progressing", "Terminating", "Waiting", "Warning", "Medium"),
+    "31": (
+        "False",
+        "Failed",
+        "Error",
+        "Lost",
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "Degraded",
+        "High",
+    ),
+    "1;31": ("Critical",),
+    "36": ("Low",),
 }
 _COLOURS = {word: colour for colour, words in _STATES.items() for word in words}
 
