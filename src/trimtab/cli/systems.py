@@ -37,10 +37,13 @@ def installed() -> tuple[str, ...]:
 
 
 def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
-    """The systems of a comma-separated list, "all" or "none", and those in files."""
+    """The systems of a comma-separated list, "all" or "none", and those in files. An installed system that a file has
+    with more kinds is only run as the file has it."""
     names = {"all": installed(), "none": ()}.get(chosen) if chosen in ("all", "none") else _split(chosen)
     found = [_installed(name, required=chosen != "all") for name in names or ()]
-    systems = (*(system for system in found if system is not None), *(operator(path) for path in operators))
+    own = [operator(path) for path in operators]
+    kept = [system for system in found if system and not any(_extends(other, system) for other in own)]
+    systems = (*kept, *own)
     for system in systems:
         if sum(other.name == system.name for other in systems) > 1:
             raise NoSystem(
@@ -49,6 +52,10 @@ def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
     if systems:
         _check(systems)
     return systems
+
+
+def _extends(own: System, installed: System) -> bool:
+    return own.name == installed.name and set(own.kinds) > set(installed.kinds)
 
 
 def _check(systems: Sequence[System]) -> None:

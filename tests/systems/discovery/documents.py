@@ -25,6 +25,6 @@ SPECS: dict[str, dict[str, Any]] = {
 
 def made(kind: str, name: str, namespace: str, /, **spec: Any) -> Untyped:
     """None takes a field away."""
-    fields = {key: value for key, value in {**SPECS[kind], **spec}.items() if value is not None}
+    fields = {key: value for key, value in {**SPECS.get(kind, {}), **spec}.items() if value is not None}
     metadata = {"name": name, "namespace": namespace}
     return Untyped({"apiVersion": VERSION, "kind": kind, "metadata": metadata, "spec": fields})

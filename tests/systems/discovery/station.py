@@ -22,7 +22,7 @@ from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.queue import connect as connect_queue
-from trimtab.runtime.system import Context
+from trimtab.runtime.system import Context, System
 from trimtab.runtime.workers import Workers
 from trimtab.storage.folder import FolderBlobs
 from trimtab.storage.scratch import Scratch
@@ -49,8 +49,8 @@ QUICK = {"probe_timeout": "200ms", "connect_retry": "0s", "timeout": "3s"}
 class Station:
     """One namespace, with the controller at work in it. Everything that a test writes goes by `client`."""
 
-    def __init__(self, client: ApiClient, namespace: str, folder: Path) -> None:
-        self.client, self.namespace = client, namespace
+    def __init__(self, client: ApiClient, namespace: str, folder: Path, system: System = SYSTEM) -> None:
+        self.client, self.namespace, self.system = client, namespace, system
         self.metrics = Metrics()
         self.blobs = FolderBlobs(folder / "blobs")
         self._folder = folder
@@ -68,7 +68,9 @@ class Station:
             workers=Workers(1),
             metrics=self.metrics,
         )
-        return RuleController(context)
+        (made,) = self.system.made(context)
+        assert isinstance(made, RuleController)
+        return made
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -103,6 +105,7 @@ class Station:
         profiles: tuple[str, ...],
         secret: str,
         *,
+        kind: str = "DiscoveryRuleIPRange",
         period: str = "500ms",
         annotations: Mapping[str, str] | None = None,
         fallback: tuple[str, ...] = (),
@@ -110,7 +113,7 @@ class Station:
         **more: Any,
     ) -> DiscoveryRule:
         spec = DiscoveryRuleSpec(
-            rule_ref=RuleRef(group=GROUP, version="v1alpha1", kind="DiscoveryRuleIPRange", name=name),
+            rule_ref=RuleRef(group=GROUP, version="v1alpha1", kind=kind, name=name),
             discovery_profile=DiscoveryProfile(
                 credentials=secret, connection_profiles=profiles, fallback_credentials=fallback
             )

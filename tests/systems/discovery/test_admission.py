@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
@@ -11,61 +10,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.runtime.conftest import ADMIN, HOMES
-from tests.runtime.webhooks_gadgets import NAME, serving
+from tests.runtime.conftest import HOMES
 from tests.systems.discovery.documents import SPECS, made
+from tests.systems.discovery.judging import judging, said
 from trimtab.client.api import ApiClient
-from trimtab.client.connect import connect
-from trimtab.client.protocol import Named, Ref
+from trimtab.client.protocol import Named
 from trimtab.model.admission import AdmissionRequest, Allowed, Function, Operation
-from trimtab.model.crd import crd
 from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.rights import rules_by_place
-from trimtab.runtime.webhooks.manifest import configurations
 from trimtab.runtime.webhooks.reader import ClientReader
-from trimtab.server.core import Server
-from trimtab.server.local import local_client
-from trimtab.store.memory import MemoryStore
 from trimtab.systems.discovery import admission
-from trimtab.systems.discovery.admission import ADMISSIONS
 from trimtab.systems.discovery.kinds import DiscoveryRule, TargetConnectionProfile
 from trimtab.systems.discovery.system import SYSTEM
 
 VERSION = "discovery.trimtab.dev/v1alpha1"
-PROBE = made("TargetConnectionProfile", "probe", "default", timeout="0s")
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(params=HOMES)
 async def judged(request: pytest.FixtureRequest, scheme: Scheme) -> AsyncIterator[ApiClient]:
-    """A client of a server that knows the kinds and asks about them."""
-    for kind in SYSTEM.kinds:
-        scheme.register(kind)
-    if request.param == "local":
-        store = MemoryStore()
-        server = Server(store, admission=ADMISSIONS, scheme=scheme)
-        await server.start()
-        client = local_client(server, ADMIN, scheme)
-        await define(client, scheme)
+    cluster = None if request.param == "local" else request.getfixturevalue("real_cluster").kubeconfig
+    async with judging(SYSTEM, scheme, cluster) as client:
         yield client
-        await server.stop()
-        await store.close()
-        return
-    client = connect(request.getfixturevalue("real_cluster").kubeconfig, scheme=scheme)
-    await define(client, scheme)
-    async with serving(client, "default", ADMISSIONS, ClientReader(client), scheme=scheme) as (url, certificates):
-        hooks = [Untyped(document) for document in configurations(ADMISSIONS, name=NAME, at=url, scheme=scheme)]
-        for hook in hooks:
-            await client.create(hook)
-        await certificates.refresh()
-        await until_judged(client)
-        yield client
-        for hook in hooks:
-            await client.delete(Ref(Named(hook.api_version, hook.kind), hook.name))
-    await client.close()
 
 
 @pytest.fixture
@@ -73,33 +42,6 @@ async def namespace(judged: ApiClient) -> str:
     name = f"admission-{next(_numbers)}"
     await judged.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
     return name
-
-
-async def define(client: ApiClient, scheme: Scheme) -> None:
-    for kind in SYSTEM.kinds:
-        try:
-            await client.create(Untyped(crd(kind, scheme=scheme)))
-        except StatusError as error:
-            if error.code != 409:
-                raise
-
-
-async def until_judged(client: ApiClient) -> None:
-    """API servers tell nobody when they have taken a configuration in, so they are asked."""
-    async with asyncio.timeout(30):
-        while True:
-            if "must be longer than nothing" in await said(client, PROBE):
-                return
-            await asyncio.sleep(0.05)
-
-
-async def said(client: ApiClient, obj: Untyped) -> str:
-    """What is said to a creation that is only tried; "" when it would be taken."""
-    try:
-        await client.create(obj, dry_run=True)
-    except StatusError as error:
-        return f"{error.code} {error.message}"
-    return ""
 
 
 async def changed(client: ApiClient, obj: Untyped, **spec: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.resource import Resource
 from trimtab.model.scheme import SUFFIX
 from trimtab.model.selectors import LabelSelector
 from trimtab.systems.discovery.kinds import (
@@ -16,11 +17,13 @@ from trimtab.systems.discovery.kinds import (
     RuleRef,
 )
 from trimtab.systems.discovery.kinds.range import Requirement, Selector
+from trimtab.systems.discovery.problems import source_problems
 from trimtab.systems.discovery.scope import implementations
 from trimtab.systems.discovery.scope.addresses import Addresses, parse
 from trimtab.systems.discovery.scope.implementations import (
     DnsName,
     Entry,
+    Implementation,
     IPRanges,
     Pods,
     Services,
@@ -67,6 +70,52 @@ def test_a_kind_has_one_implementation() -> None:
     with pytest.raises(ValueError, match="DiscoveryRuleIPRange has an implementation already"):
         register(IPRanges())
     assert len(implementations.known()) == 1
+
+
+class Everywhere(Resource, group="discovery", version="v1alpha1", namespaced=False):
+    spec: DiscoveryRuleIPRangeSpec
+
+
+class Bare(Resource, group="discovery", version="v1alpha1"):
+    text: str = ""
+
+
+class Sites(Implementation[Any]):
+    """As little as there can be: its entries are what the test says."""
+
+    def __init__(self, kind: type[Resource] = DiscoveryRuleIPRange, *names: str) -> None:
+        self.kind, self._names = kind, names
+
+    def entries(self, obj: Any) -> tuple[Entry, ...]:
+        if not self._names:
+            raise ValueError("there is no such site")
+        return tuple(Entry(name=name, source=DnsName("site.example.com")) for name in self._names)
+
+
+@pytest.mark.parametrize("kind", [Everywhere, Bare])
+def test_a_kind_is_namespaced_and_has_a_spec(kind: type[Resource]) -> None:
+    with pytest.raises(ValueError, match=f"{kind.__name__} must be namespaced and have a spec"):
+        register(Sites(kind))
+
+
+def test_an_implementation_needs_no_more_than_entries() -> None:
+    sites = Sites(DiscoveryRuleIPRange, "north", "south")
+    assert (sites.problems(ranges()), sites.warnings(ranges()), sites.static(ranges())) == ([], (), None)
+
+
+def test_why_an_object_has_no_entries_is_what_is_wrong_with_it() -> None:
+    (problem,) = source_problems(Sites(), ranges())
+    assert (problem.path, problem.detail) == ("spec", "there is no such site")
+
+
+def test_entries_of_one_name_are_refused_for_every_implementation() -> None:
+    (problem,) = source_problems(Sites(DiscoveryRuleIPRange, "north", "south", "north"), ranges())
+    assert "two entries are called north" in problem.detail
+
+
+def test_a_name_that_no_status_holds_is_refused_for_every_implementation() -> None:
+    (problem,) = source_problems(Sites(DiscoveryRuleIPRange, "x" * 257), ranges())
+    assert "has a name of 257 characters, and 256 is the most" in problem.detail
 
 
 def test_entries_are_what_users_wrote() -> None:
@@ -122,14 +171,15 @@ def test_a_huge_prefix_is_refused_without_being_listed() -> None:
 
 
 def test_all_prefixes_together_are_bounded() -> None:
-    assert RANGES.problems(prefixes("10.0.0.0/12", "10.16.0.0/12")) == []
-    (problem,) = RANGES.problems(prefixes("10.0.0.0/12", "10.16.0.0/12", "10.32.0.0/24"))
-    assert (problem.path, problem.value) == ("spec.prefixes", "3 prefixes")
-    assert "all sources have 2097402 addresses, and 2097152 is the most" in problem.detail
+    assert source_problems(RANGES, prefixes("10.0.0.0/12", "10.16.0.0/12")) == []
+    (problem,) = source_problems(RANGES, prefixes("10.0.0.0/12", "10.16.0.0/12", "10.32.0.0/24"))
+    assert problem.path == "spec"
+    assert problem.detail == "it has 2097402 addresses, and 2097152 is the most: make several rules of them"
 
 
 def test_what_is_named_twice_counts_once() -> None:
-    assert RANGES.problems(prefixes("10.0.0.0/12", "10.0.0.0/13", "10.0.0.0-10.15.255.255", "10.16.0.0/13")) == []
+    twice = prefixes("10.0.0.0/12", "10.0.0.0/13", "10.0.0.0-10.15.255.255", "10.16.0.0/13")
+    assert source_problems(RANGES, twice) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ worst case of a sweep is longer than the rule's period.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -28,6 +29,7 @@ from trimtab.systems.discovery.problems import (
     fit_problems,
     own_problems,
     reach_of,
+    source_problems,
     sync_problems,
 )
 from trimtab.systems.discovery.scope import implementations
@@ -51,7 +53,7 @@ async def source(request: AdmissionRequest[Any], reader: Reader) -> Allowed | De
     if new is None or not _changed(request):
         return Allowed()
     implementation = next(one for one in implementations.known() if isinstance(new, one.kind))
-    if problems := await asyncio.to_thread(implementation.problems, new):
+    if problems := await asyncio.to_thread(source_problems, implementation, new):
         return _answer(problems)
     around = _Around(reader, request.namespace, new)
     errors: list[FieldError] = []
@@ -104,13 +106,15 @@ async def vendor(request: AdmissionRequest[DiscoveryVendorProfile], reader: Read
     return _answer([], (f"spec.extends: {missing}",) if missing else ())
 
 
-ADMISSIONS = (
-    Admission(name="discovery-rule", kinds=(DiscoveryRule,), function=rule),
-    Admission(name="discovery-source", kinds=tuple(one.kind for one in implementations.known()), function=source),
-    Admission(name="discovery-connection", kinds=(TargetConnectionProfile,), function=connection),
-    Admission(name="discovery-sync", kinds=(TargetSyncProfile,), function=sync),
-    Admission(name="discovery-vendor", kinds=(DiscoveryVendorProfile,), function=vendor),
-)
+def admissions(sources: Iterable[type[Resource]]) -> tuple[Admission, ...]:
+    """All of them, with these as the kinds that a rule's `ruleRef` may name."""
+    return (
+        Admission(name="discovery-rule", kinds=(DiscoveryRule,), function=rule),
+        Admission(name="discovery-source", kinds=tuple(sources), function=source),
+        Admission(name="discovery-connection", kinds=(TargetConnectionProfile,), function=connection),
+        Admission(name="discovery-sync", kinds=(TargetSyncProfile,), function=sync),
+        Admission(name="discovery-vendor", kinds=(DiscoveryVendorProfile,), function=vendor),
+    )
 
 
 class _Around:

@@ -6,7 +6,9 @@ What does not exist yet is no problem here: a rule, its source and its profiles 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import UnsetType
@@ -26,8 +28,8 @@ from trimtab.systems.discovery.kinds import (
 )
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL
 from trimtab.systems.discovery.scope import implementations, windows
-from trimtab.systems.discovery.scope.addresses import Addresses
-from trimtab.systems.discovery.scope.implementations import DnsName, Entry
+from trimtab.systems.discovery.scope.addresses import MAX_ADDRESSES, Addresses
+from trimtab.systems.discovery.scope.implementations import DnsName, Entry, Implementation
 from trimtab.systems.discovery.scope.plan import PACKETS_VARIABLE, SOCKETS_VARIABLE, Shared, rule_plan
 
 LONGEST_PROBE = 30.0
@@ -36,6 +38,8 @@ LONGEST = 366 * 86400.0
 SHORTEST_PERIOD = 0.25
 """Shorter ones keep a processor busy, and find nothing sooner: a probe alone waits longer for its answer."""
 SHORTEST_LOCKOUT = 1.0
+LONGEST_NAME = 256
+"""Of an entry, as a status holds it."""
 
 Profiles = Mapping[str, TargetConnectionProfile]
 """Connection profiles that exist, by name."""
@@ -49,10 +53,30 @@ class Reach(msgspec.Struct, frozen=True):
     probed: bool = True
 
 
+def source_problems(implementation: Implementation[Any], source: Resource) -> list[FieldError]:
+    """All that is wrong with an object that a `ruleRef` may name: what its implementation says, and what holds for all."""
+    if found := implementation.problems(source):
+        return found
+    entries = implementation.entries(source)
+    details = [
+        f"two entries are called {name}: each needs a name of its own"
+        for name, times in Counter(entry.name for entry in entries).items()
+        if times > 1
+    ]
+    details += [
+        f"the entry {entry.name[:32]}… has a name of {len(entry.name)} characters, and {LONGEST_NAME} is the most"
+        for entry in entries
+        if len(entry.name) > LONGEST_NAME
+    ]
+    if (size := counted(entries)) > MAX_ADDRESSES:
+        details.append(f"it has {size} addresses, and {MAX_ADDRESSES} is the most: make several rules of them")
+    return [FieldError("spec", FieldProblem.INVALID, None, detail) for detail in details]
+
+
 def reach_of(rule: DiscoveryRule, source: Resource | None) -> Reach | None:
     """Of the object of the rule's `ruleRef`; None while it does not exist, or is wrong in itself."""
     implementation = implementations.of(rule)
-    if implementation is None or source is None or implementation.problems(source):
+    if implementation is None or source is None or source_problems(implementation, source):
         return None
     if implementation.static(source) is not None:
         return Reach(source.name, 0, probed=False)

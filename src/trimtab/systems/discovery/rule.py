@@ -6,9 +6,10 @@ A server that only defines the kinds and judges writes imports this too, so noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from trimtab.model.kubernetes import Pod, Secret, Service
+from trimtab.model.resource import Resource, definition_of
 from trimtab.runtime import (
     Context,
     Controller,
@@ -25,7 +26,6 @@ from trimtab.runtime.index import Index
 from trimtab.runtime.predicates import any_change
 from trimtab.systems.discovery.kinds import (
     DiscoveryRule,
-    DiscoveryRuleIPRange,
     DiscoveryVendorProfile,
     Target,
     TargetConnectionProfile,
@@ -74,11 +74,24 @@ def _when_gone(change: Change) -> list[Request]:
     return [Request(change.request.namespace, owner.name) for owner in owners]
 
 
+def watching(sources: Iterable[type[Resource]]) -> type[RuleController]:
+    """The controller, for rules whose `ruleRef` names objects of these kinds."""
+
+    class Watching(RuleController):
+        watches = (
+            *(Watch(kind=kind, to=_naming(definition_of(kind).kind), when=generation_changed) for kind in sources),
+            *RuleController.watches,
+        )
+
+    return Watching
+
+
 class RuleController(Controller[DiscoveryRule]):
+    """Made by `watching`, which adds where addresses come from to what is watched."""
+
     when = generation_changed | annotations_changed | labels_changed
     indexes = (Index("names", _names), Index("namespace", lambda rule: [rule.namespace]))
-    watches = (
-        Watch(kind=DiscoveryRuleIPRange, to=_naming("DiscoveryRuleIPRange"), when=generation_changed),
+    watches: ClassVar[tuple[Watch, ...]] = (
         Watch(kind=TargetConnectionProfile, to=_naming("TargetConnectionProfile"), when=generation_changed),
         Watch(kind=TargetSyncProfile, to=_naming("TargetSyncProfile"), when=generation_changed),
         Watch(kind=DiscoveryVendorProfile, to=_in_namespace, when=generation_changed),

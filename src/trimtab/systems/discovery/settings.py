@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from trimtab.client.protocol import Query
 from trimtab.model.kubernetes import Secret
+from trimtab.model.logs import log
 from trimtab.model.redacted import Redacted
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
@@ -32,8 +33,9 @@ from trimtab.systems.discovery.kinds import (
     TargetSyncProfile,
     UsedReferences,
 )
-from trimtab.systems.discovery.problems import rule_problems
+from trimtab.systems.discovery.problems import rule_problems, source_problems
 from trimtab.systems.discovery.scope.implementations import Entry, Static, of
+from trimtab.systems.discovery.scope.plan import limits
 from trimtab.systems.discovery.vendors.choice import Vendors
 
 VENDOR = "DiscoveryVendorProfile"
@@ -116,7 +118,7 @@ class _Gathering:
         offers = [offer for entry in spec.target_connection_profiles if (offer := await self._offer(entry)) is not None]
         vendors = await self._vendors()  # a broken one that the rule does not name is shown, and stops nothing
         stopping = [f"{p.kind} {p.name}: {p.message}" for p in self._profiles.values() if not p.valid]
-        wrong = await asyncio.to_thread(rule_problems, self._rule, self._source, self._connections)
+        wrong = await asyncio.to_thread(rule_problems, self._rule, self._source, self._connections, limits())
         named = [self._profiles[key] for key in sorted(self._profiles)]
         profiles = tuple([*named, *self._strangers][:MAX_PROFILES])
         problems = (*map(str, wrong), *sorted(stopping))
@@ -143,11 +145,17 @@ class _Gathering:
         found = await self._found(implementation.kind, ref.name)
         if found is None:
             return (), None
-        if wrong := await asyncio.to_thread(implementation.problems, found):
-            self._invalid(ref.kind, ref.name, "; ".join(map(str, wrong)))
+        try:
+            if wrong := await asyncio.to_thread(source_problems, implementation, found):
+                self._invalid(ref.kind, ref.name, "; ".join(map(str, wrong)))
+                return (), None
+            entries, static = await asyncio.to_thread(implementation.entries, found), implementation.static(found)
+        except Exception as error:  # it may be anybody's class: what is wrong with it is told, and only this rule stops
+            log.exception("an implementation failed", kind=ref.kind, name=ref.name, namespace=self._rule.namespace)
+            self._invalid(ref.kind, ref.name, f"its implementation failed: {type(error).__name__}: {error}")
             return (), None
         self._source = found
-        return await asyncio.to_thread(implementation.entries, found), implementation.static(found)
+        return entries, static
 
     async def _connection(self, name: str, logins: Iterable[Login]) -> Connection | None:
         profile = await self._found(TargetConnectionProfile, name)

@@ -1,16 +1,17 @@
 """Where the addresses of a rule come from: one class for each kind that a `ruleRef` may name.
 
-A new implementation is a class with the kind that users write, what is wrong with an object of it, and its entries;
-`register` makes it known to admission and to the controller. Entries are what users wrote, one by one: resolving DNS
-names and following Pods and Services is the same for all implementations, and done elsewhere.
+A new implementation is a class with the kind that users write, and the entries of an object of it. `discovery(Yours())`
+in `system` registers it and gives the system that defines, watches and judges its kind. Entries are what users wrote, one
+by one: resolving DNS names and following Pods and Services is the same for all implementations, and done elsewhere.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,7 +23,7 @@ from trimtab.model.scheme import SUFFIX, Scheme
 from trimtab.model.selectors import LabelSelector
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange, PrefixEntry, RuleRef
 from trimtab.systems.discovery.kinds.range import Selector
-from trimtab.systems.discovery.scope.addresses import MAX_ADDRESSES, Addresses, parse, span
+from trimtab.systems.discovery.scope.addresses import Addresses, parse, span
 
 MAX_EXCLUDES = 4096
 """Of all prefixes of one object: what is judged while a user waits."""
@@ -66,30 +67,37 @@ class Static(msgspec.Struct, frozen=True):
     version: str
 
 
-class Implementation(Protocol):
-    """One way to say where addresses are. Its functions are pure."""
+K = TypeVar("K", bound=Resource)
 
-    @property
-    def kind(self) -> type[Resource]: ...
 
-    def entries(self, obj: Any) -> tuple[Entry, ...]:
+class Implementation(ABC, Generic[K]):
+    """One way to say where addresses are, in objects of its `kind`. Its functions are pure; they run in any thread."""
+
+    kind: type[K]
+    """Namespaced, with a `spec`: only a change of that one counts."""
+
+    @abstractmethod
+    def entries(self, obj: K) -> tuple[Entry, ...]:
         """What the object names. ValueError where `problems` has something to say."""
-        ...
 
-    def static(self, obj: Any) -> Static | None:
+    def static(self, obj: K) -> Static | None:
         """What to write of entries that are not probed; None when they are."""
-        ...
+        return None
 
-    def problems(self, obj: Any) -> list[FieldError]:
-        """All that is wrong with the object, beyond its schema."""
-        ...
+    def problems(self, obj: K) -> list[FieldError]:
+        """All that is wrong with the object, beyond its schema. Unless said otherwise: why it has no entries."""
+        try:
+            self.entries(obj)
+        except ValueError as error:
+            return [FieldError("spec", FieldProblem.INVALID, None, str(error))]
+        return []
 
-    def warnings(self, obj: Any) -> tuple[str, ...]:
+    def warnings(self, obj: K) -> tuple[str, ...]:
         """What may be, and is hardly meant."""
-        ...
+        return ()
 
 
-class IPRanges:
+class IPRanges(Implementation[DiscoveryRuleIPRange]):
     """DiscoveryRuleIPRange: prefixes, single addresses and DNS names, Pods, Services."""
 
     kind = DiscoveryRuleIPRange
@@ -120,16 +128,19 @@ class IPRanges:
         return tuple(_warnings(obj))
 
 
-def register(implementation: Implementation) -> None:
-    """Make it known. ValueError when its kind has one already."""
-    definition = definition_of(implementation.kind)
+def register(implementation: Implementation[Any]) -> None:
+    """Make it known. ValueError when its kind has one already, or cannot be used."""
+    kind = implementation.kind
+    definition = definition_of(kind)
+    if not definition.namespaced or "spec" not in kind.__struct_fields__:
+        raise ValueError(f"{definition.kind} must be namespaced and have a spec, for a rule to name it")
     key = (definition.group, definition.version, definition.kind)
     if key in _KNOWN:
         raise ValueError(f"{definition.kind} has an implementation already")
     _KNOWN[key] = implementation
 
 
-def find(ref: RuleRef, suffix: str = SUFFIX) -> Implementation | None:
+def find(ref: RuleRef, suffix: str = SUFFIX) -> Implementation[Any] | None:
     """The implementation that a reference names; `suffix` is that of our groups' names."""
     scheme = Scheme(suffix)
     for (group, version, kind), implementation in _KNOWN.items():
@@ -138,7 +149,7 @@ def find(ref: RuleRef, suffix: str = SUFFIX) -> Implementation | None:
     return None
 
 
-def of(rule: DiscoveryRule) -> Implementation | None:
+def of(rule: DiscoveryRule) -> Implementation[Any] | None:
     """The implementation of a rule."""
     return find(rule.spec.rule_ref, suffix_of(rule))
 
@@ -148,7 +159,7 @@ def suffix_of(rule: DiscoveryRule) -> str:
     return rule.api_version.partition("/")[0].partition(".")[2] or SUFFIX
 
 
-def known() -> tuple[Implementation, ...]:
+def known() -> tuple[Implementation[Any], ...]:
     """All that are registered."""
     return tuple(_KNOWN.values())
 
@@ -160,7 +171,7 @@ def supported(suffix: str = SUFFIX) -> tuple[str, ...]:
 
 
 def _problems(obj: DiscoveryRuleIPRange) -> Iterator[FieldError]:
-    spec, sizes = obj.spec, []
+    spec = obj.spec
     excludes = sum(len(entry.excludes) for entry in spec.prefixes)
     if excludes > MAX_EXCLUDES:
         detail = (
@@ -170,14 +181,7 @@ def _problems(obj: DiscoveryRuleIPRange) -> Iterator[FieldError]:
         yield FieldError("spec.prefixes", FieldProblem.INVALID, f"{len(spec.prefixes)} prefixes", detail)
         return
     for i, prefix in enumerate(spec.prefixes):
-        wrong = list(_prefix_problems(prefix, f"spec.prefixes[{i}]"))
-        yield from wrong
-        if not wrong:
-            sizes.append(Addresses.of((prefix,)))
-    together = Addresses(interval for addresses in sizes for interval in addresses.intervals).size + len(spec.addresses)
-    if together > MAX_ADDRESSES:
-        detail = f"all sources have {together} addresses, and {MAX_ADDRESSES} is the most: make several rules of them"
-        yield FieldError("spec.prefixes", FieldProblem.INVALID, f"{len(spec.prefixes)} prefixes", detail)
+        yield from _prefix_problems(prefix, f"spec.prefixes[{i}]")
     for i, entry in enumerate(spec.addresses):
         if detail := _address_problem(entry.address):
             yield FieldError(f"spec.addresses[{i}].address", FieldProblem.INVALID, entry.address, detail)
@@ -247,6 +251,6 @@ def _selector(selector: Selector) -> LabelSelector:
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _DNS_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 _NUMBERS = re.compile(r"[0-9.-]+")
-_KNOWN: dict[tuple[str, str, str], Implementation] = {}
+_KNOWN: dict[tuple[str, str, str], Implementation[Any]] = {}
 
 register(IPRanges())
