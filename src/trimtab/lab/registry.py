@@ -34,7 +34,7 @@ class Registry:
     """Runs from construction until `stop`. When the constructor returns it answers.
 
     `logins` are users and passwords; `remote` is the address of the registry that it is a cache of; `notify` is where
-    pushes are told of.
+    pushes are told of, with `notify_token` as the bearer's token.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Registry:
         tokens: Tokens | None = None,
         remote: str = "",
         notify: str = "",
+        notify_token: str = "",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.host = f"{address}:{port}"
@@ -79,11 +80,20 @@ class Registry:
         if remote:
             settings["proxy"] = {"remoteurl": remote}
         if notify:
-            endpoint = {"name": "lab", "url": notify, "timeout": "2s", "threshold": 3, "backoff": "100ms"}
+            endpoint: dict[str, Any] = {
+                "name": "lab",
+                "url": notify,
+                "timeout": "2s",
+                "threshold": 3,
+                "backoff": "100ms",
+            }
+            if notify_token:
+                endpoint["headers"] = {"Authorization": [f"Bearer {notify_token}"]}
             settings["notifications"] = {"endpoints": [endpoint]}
         if _listens(address, port):
             raise PeerFailed(f"something listens on {self.host} already")
         configuration = directory / "config.yml"
+        configuration.touch(mode=0o600)
         configuration.write_text(json.dumps(settings))  # JSON is YAML
         command = [_program(), "serve", str(configuration)]
         self._process = Process(command, log=directory / "registry.log", env={"OTEL_TRACES_EXPORTER": "none"})
