@@ -17,7 +17,7 @@ import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -105,10 +105,9 @@ def cpu(work: Callable[[], Any], rounds: int) -> float:
     return best
 
 
-def scan(wanted: list[Package], database: Path, *, known: bool) -> Callable[[], None]:
+def scan(wanted: list[Package], database: Path) -> Callable[[], None]:
     def run() -> None:
-        if not known:
-            versions.key.cache_clear()
+        versions.key.cache_clear()
         scan_file(wanted, DEBIAN, database)
 
     return run
@@ -138,59 +137,99 @@ def theirs(scheme: str, pairs: list[tuple[str, str]]) -> Callable[[], None]:
     return run
 
 
+class Figures(NamedTuple):
+    """Seconds of CPU, and how many of each. `schemes` has pairs of versions a second: ours, univers', ours again."""
+
+    advisories: int
+    packages: int
+    imported: float
+    database_bytes: int
+    findings: int
+    scan: float
+    worst_findings: int
+    worst_scan: float
+    statements: int
+    vex: float
+    schemes: dict[str, tuple[float, float, float]]
+
+
+def measure(advisories: int, packages_each: int, rounds: int) -> Figures:
+    rnd = random.Random(5)
+    with tempfile.TemporaryDirectory() as folder:
+        source, database = Path(folder, "all.zip"), Path(folder, "osv.db")
+        with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for number in range(advisories):
+                archive.writestr(f"BENCH-{number}.json", json.dumps(advisory(rnd, number)))
+        imported = cpu(lambda: import_osv(source, database, replace=True), 1)
+        some = packages(rnd, rnd.sample(range(1, 20_000), packages_each))
+        worst = packages(rnd, range(1, packages_each + 1))
+        reports = [scan_file(wanted, DEBIAN, database) for wanted in (some, worst)]
+        scans = [cpu(scan(wanted, database), rounds) for wanted in (some, worst)]
+        statements = said_of(reports[1])
+        vex = json.dumps({"@context": "https://openvex.dev/ns/v0.2.0", "statements": statements}).encode()
+        return Figures(
+            advisories=advisories,
+            packages=packages_each,
+            imported=imported,
+            database_bytes=database.stat().st_size,
+            findings=summed(reports[0]),
+            scan=scans[0],
+            worst_findings=summed(reports[1]),
+            worst_scan=scans[1],
+            statements=len(statements),
+            vex=cpu(lambda: apply(reports[1], [parse(vex)]), rounds),
+            schemes={scheme: compared(rnd, scheme, rounds) for scheme in PEERS},
+        )
+
+
+def said_of(report: Report) -> list[dict[str, Any]]:
+    """A statement for each finding, up to 5,000."""
+    findings = [finding for result in report.results for finding in result.findings]
+    return [
+        {"vulnerability": {"name": finding.id}, "products": [{"@id": finding.purl}], "status": "fixed"}
+        for finding in findings[:5000]
+    ]
+
+
+def compared(rnd: random.Random, scheme: str, rounds: int) -> tuple[float, float, float]:
+    """Pairs of versions a second: ours, univers', and ours when they were seen before."""
+    texts = [f"{rnd.randrange(9)}.{rnd.randrange(50)}.{rnd.randrange(500)}" for _ in range(4000)]
+    if scheme in ("deb", "rpm"):
+        texts = [f"{text}-{rnd.randrange(9)}.el9" for text in texts]
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    mine, other = cpu(ours(scheme, pairs), rounds), cpu(theirs(scheme, pairs), rounds)
+    again = cpu(ours(scheme, pairs, known=True), rounds)
+    return len(pairs) / mine, len(pairs) / other, len(pairs) / again
+
+
+def show(figures: Figures) -> None:
+    console = Console()
+    table = Table("what", "figure", title="vulnerability data")
+    table.add_row("import, advisories a second of CPU", f"{figures.advisories / figures.imported:,.0f}")
+    table.add_row("database, bytes an advisory", f"{figures.database_bytes / figures.advisories:,.0f}")
+    for title, findings, spent in (
+        ("drawn by lot", figures.findings, figures.scan),
+        ("those with most advisories", figures.worst_findings, figures.worst_scan),
+    ):
+        table.add_section()
+        table.add_row(f"{figures.packages:,} packages, {title}: findings", f"{findings:,}")
+        table.add_row("a scan, ms", f"{spent * 1000:,.0f}")
+    table.add_section()
+    table.add_row(f"VEX of {figures.statements:,} statements, read and applied, ms", f"{figures.vex * 1000:,.0f}")
+    console.print(table)
+    table = Table("versions", "trimtab, pairs/s", "univers, pairs/s", "times", "seen before", title="parse and compare")
+    for scheme, (mine, other, again) in figures.schemes.items():
+        table.add_row(scheme, f"{mine:,.0f}", f"{other:,.0f}", f"{mine / other:.1f}", f"{again:,.0f}")
+    console.print(table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
     parser.add_argument("--advisories", type=int, default=100_000)
     parser.add_argument("--packages", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    console = Console()
-    rnd = random.Random(5)
-    with tempfile.TemporaryDirectory() as folder:
-        source, database = Path(folder, "all.zip"), Path(folder, "osv.db")
-        with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for number in range(options.advisories):
-                archive.writestr(f"BENCH-{number}.json", json.dumps(advisory(rnd, number)))
-        table = Table("what", "figure", title="vulnerability data")
-        spent = cpu(lambda: import_osv(source, database, replace=True), 1)
-        table.add_row("import, advisories a second of CPU", f"{options.advisories / spent:,.0f}")
-        table.add_row("database, bytes an advisory", f"{database.stat().st_size / options.advisories:,.0f}")
-        some = packages(rnd, rnd.sample(range(1, 20_000), options.packages))
-        worst = packages(rnd, range(1, options.packages + 1))
-        for title, wanted in (("drawn by lot", some), ("those with most advisories", worst)):
-            report = scan_file(wanted, DEBIAN, database)
-            table.add_section()
-            table.add_row(f"{options.packages:,} packages, {title}: findings", f"{summed(report):,}")
-            for known in (False, True):
-                spent = cpu(scan(wanted, database, known=known), options.rounds)
-                table.add_row(f"a scan{', versions known' if known else ''}, ms", f"{spent * 1000:,.0f}")
-        table.add_section()
-        statements = [
-            {
-                "vulnerability": {"name": finding.id},
-                "products": [{"@id": finding.purl}],
-                "status": "fixed",
-            }
-            for result in report.results
-            for finding in result.findings
-        ][:5000]
-        vex = json.dumps({"@context": "https://openvex.dev/ns/v0.2.0", "statements": statements}).encode()
-        spent = cpu(lambda: apply(report, [parse(vex)]), options.rounds)
-        table.add_row(f"VEX of {len(statements):,} statements, read and applied, ms", f"{spent * 1000:,.0f}")
-        console.print(table)
-    table = Table(
-        "versions", "trimtab, pairs/s", "univers, pairs/s", "times", "seen before, pairs/s", title="parse and compare"
-    )
-    for scheme in PEERS:
-        texts = [f"{rnd.randrange(9)}.{rnd.randrange(50)}.{rnd.randrange(500)}" for _ in range(4000)]
-        if scheme in ("deb", "rpm"):
-            texts = [f"{text}-{rnd.randrange(9)}.el9" for text in texts]
-        pairs = list(zip(texts[::2], texts[1::2], strict=True))
-        mine, other = cpu(ours(scheme, pairs), options.rounds), cpu(theirs(scheme, pairs), options.rounds)
-        again = cpu(ours(scheme, pairs, known=True), options.rounds)
-        rates = [f"{len(pairs) / spent:,.0f}" for spent in (mine, other, again)]
-        table.add_row(scheme, *rates[:2], f"{other / mine:.1f}", rates[2])
-    console.print(table)
+    show(measure(options.advisories, options.packages, options.rounds))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Listing a registry, beside a bare aiohttp loop of HEADs over the same tags.
+"""Listing a registry, beside bare aiohttp loops over the same tags: what the registry can give.
 
 The registry is Debian's docker-registry on loopback, which shares the processors with the client and takes most of them.
 `first` knows nothing: it lists the catalogue, the tags, HEADs each, and reads the manifest and config of each digest that
-it has not met; `unchanged` knows what the first found. The tags of a repository point to `--images` manifests in turn; with
-as many images as tags each tag has its own, which is the dearest first listing. Rounds alternate; the best of each counts.
+it has not met; beside it is a loop that asks for the same three of each tag. `unchanged` knows what the first found; beside
+it is a loop of HEADs. The tags of a repository point to `--images` manifests in turn; with as many images as tags each tag
+has its own, which is the dearest first listing. Rounds alternate; the best of each counts.
 
-    python bench/peers/registry_list.py [--tags 5000] [--repositories 100] [--images 1] [--rounds 3]
+    python bench/peers/registry_list.py [--tags 5000] [--repositories 100] [--images 5000] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from trimtab.systems.images.registry.outcomes import Found, KnownTag
 from trimtab.systems.images.registry.references import endpoint
 from trimtab.testing.ports import free_ports
 
-BARE, FIRST, UNCHANGED = "bare HEADs", "first", "unchanged"
+BARE_FIRST, FIRST, BARE, UNCHANGED = "bare HEAD, manifest, config", "first", "bare HEADs", "unchanged"
+BESIDE = {FIRST: BARE_FIRST, UNCHANGED: BARE}
 Tag = tuple[str, str]
 
 
@@ -43,19 +45,20 @@ class Figure(NamedTuple):
     cpu: float
 
 
-async def measure(tags: int = 5000, repositories: int = 100, images: int = 1, rounds: int = 3) -> dict[str, Figure]:
+async def measure(tags: int = 5000, repositories: int = 100, images: int = 5000, rounds: int = 3) -> dict[str, Figure]:
     """The best of each side."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder, Registry(Path(folder), port) as registry:
-        named = await push(registry.url, tags, repositories, images)
+        named, configs = await push(registry.url, tags, repositories, images)
         async with Connections() as connections:
             client = connections.client(endpoint(registry.host, plain_http=True))
             known = await listed(client, {}, len(named))
             best: dict[str, Figure] = {}
             for _ in range(rounds):
                 for name, run in (
-                    (BARE, lambda: bare(registry.url, named)),
+                    (BARE_FIRST, lambda: bare(registry.url, named, configs)),
                     (FIRST, lambda: listed(client, {}, len(named))),
+                    (BARE, lambda: bare(registry.url, named)),
                     (UNCHANGED, lambda: listed(client, known, len(named))),
                 ):
                     figure = await timed(run)
@@ -63,8 +66,8 @@ async def measure(tags: int = 5000, repositories: int = 100, images: int = 1, ro
             return best
 
 
-async def push(url: str, tags: int, repositories: int, images: int) -> list[Tag]:
-    """All tags, quickly: blobs once for a repository, and then only manifests."""
+async def push(url: str, tags: int, repositories: int, images: int) -> tuple[list[Tag], list[str]]:
+    """All tags, quickly: blobs once for a repository, and then only manifests. The digest of each one's config, too."""
     layer = made.layer({"etc/os-release": b"ID=debian\n"})
     named = [(f"team/app{number % repositories}", f"1.0.{number}") for number in range(tags)]
     each = [
@@ -77,19 +80,22 @@ async def push(url: str, tags: int, repositories: int, images: int) -> list[Tag]
             await pusher.push(repository, tag, each[number % images])
 
         await pooled(one, range(tags))
-    return named
+    return named, [each[number % images].blobs[0].digest for number in range(tags)]
 
 
-async def bare(url: str, named: list[Tag]) -> None:
-    """What the registry can give: HEADs with nothing around them."""
+async def bare(url: str, named: list[Tag], configs: list[str] | None = None) -> None:
+    """What the registry can give: requests with nothing around them. HEADs; and manifests and configs when they are named."""
     connector = aiohttp.TCPConnector(limit=CONCURRENCY)
-    async with aiohttp.ClientSession(connector=connector, headers={"Accept": ACCEPT}) as session:
+    async with aiohttp.ClientSession(connector=connector, headers={"Accept": ACCEPT}, raise_for_status=True) as session:
 
         async def one(number: int) -> None:
             repository, tag = named[number]
             async with session.head(f"{url}/v2/{repository}/manifests/{tag}") as response:
-                if response.status != 200:
-                    raise RuntimeError(f"the registry answered {response.status}")
+                digest = response.headers["Docker-Content-Digest"]
+            if configs is not None:
+                for path in (f"manifests/{digest}", f"blobs/{configs[number]}"):
+                    async with session.get(f"{url}/v2/{repository}/{path}") as response:
+                        await response.read()
 
         await pooled(one, range(len(named)))
 
@@ -119,10 +125,10 @@ async def timed(run: Callable[[], Awaitable[object]]) -> Figure:
 
 
 def show(figures: dict[str, Figure], tags: int) -> None:
-    table = Table("listing", "tags/s", "seconds", "our CPU, s", f"beside {BARE}")
+    table = Table("listing", "tags/s", "seconds", "CPU, s", "of the bare loop")
     for name, figure in figures.items():
-        ratio = figures[BARE].wall / figure.wall
-        table.add_row(name, f"{tags / figure.wall:,.0f}", f"{figure.wall:.2f}", f"{figure.cpu:.2f}", f"{ratio:.2f}")
+        ratio = f"{figures[BESIDE[name]].wall / figure.wall:.2f}" if name in BESIDE else ""
+        table.add_row(name, f"{tags / figure.wall:,.0f}", f"{figure.wall:.2f}", f"{figure.cpu:.2f}", ratio)
     Console().print(table)
 
 
@@ -130,7 +136,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--tags", type=int, default=5000)
     arguments.add_argument("--repositories", type=int, default=100)
-    arguments.add_argument("--images", type=int, default=1)
+    arguments.add_argument("--images", type=int, default=5000)
     arguments.add_argument("--rounds", type=int, default=3)
     given = arguments.parse_args()
     show(asyncio.run(measure(given.tags, given.repositories, given.images, given.rounds)), given.tags)

