@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.lab.snmp import Personality, SnmpDevice
 from trimtab.model.conditions import Condition
+from trimtab.runtime.runs import Run
 from trimtab.storage.folder import FolderBlobs
 from trimtab.systems.discovery.findings import Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus, Target
@@ -179,6 +181,19 @@ async def test_why_tells_silence_from_one_byte(campus: Program, rule: Knowing) -
     outcomes[3] = Outcome.SILENT
     await rule.knows(Ledger(outcomes=bytes(outcomes)))
     assert campus("discovery", "why", "127.44.0.4", "--blobs", "blobs").lines[0] == "discoveryrule/campus: silent"
+
+
+@pytest.mark.parametrize(("outcome", "goes_on"), [("Running", True), ("Failed", False), ("Cancelled", False)])
+async def test_why_says_that_a_sweep_goes_on_only_while_it_does(
+    campus: Program, rule: Knowing, outcome: Any, goes_on: bool
+) -> None:
+    outcomes = bytearray(len(SCOPE) - 1)
+    outcomes[3] = Outcome.SILENT
+    run = Run(id="7", trigger="Schedule", started="2026-01-01T12:00:00Z", outcome=outcome)
+    await rule.knows(Ledger(outcomes=bytes(outcomes), run="7", scope="what was asked", position=5), history=(run,))
+    ran = campus("discovery", "why", "127.44.0.4")
+    assert ran.lines[0] == "discoveryrule/campus: silent"
+    assert ("A sweep goes on" in " ".join(ran.out.split())) is goes_on
 
 
 async def test_why_says_so_when_an_address_is_excluded(campus: Program, rule: Knowing) -> None:

@@ -14,6 +14,7 @@ from trimtab.cli.options import (
     Everywhere,
     Kubeconfig,
     Namespace,
+    Operators,
     access,
     seconds,
 )
@@ -38,6 +39,7 @@ def why(
     blobs: BlobsUrl = "",
     blobs_token_file: BlobsToken = None,
     blobs_ca_file: BlobsCa = None,
+    operator: Operators = None,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
@@ -53,7 +55,8 @@ def why(
 
     place = Place(blobs, blobs_token_file, blobs_ca_file)
     reached = access(kubeconfig, context, namespace)
-    raise typer.Exit(discovery_why.why(reached, address, everywhere=everywhere, place=place))
+    told = discovery_why.why(reached, address, everywhere=everywhere, place=place, operators=operator or ())
+    raise typer.Exit(told)
 
 
 @app.command()
@@ -65,6 +68,7 @@ def run(
     all_: Annotated[bool, typer.Option("--all", help="With --dry-run: list every address that answers.")] = False,
     wait: Annotated[bool, typer.Option(help="Follow the sweep until it ends.")] = True,
     timeout: Annotated[str, typer.Option(help="How long to follow it, as 30s or 2m.")] = "10m",
+    operator: Operators = None,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
@@ -77,21 +81,28 @@ def run(
     if dry_run:
         from trimtab.cli import discovery_probe
 
-        raise typer.Exit(discovery_probe.dry_run(reached, rule, everything=all_))
+        raise typer.Exit(discovery_probe.dry_run(reached, rule, everything=all_, operators=operator or ()))
     from trimtab.cli import discovery_run
 
     raise typer.Exit(discovery_run.run(reached, rule, wait=wait, timeout=seconds(timeout, "--timeout")))
 
 
 @app.command()
-def plan(rule: Rule, namespace: Namespace = "", kubeconfig: Kubeconfig = None, context: Context = "") -> None:
+def plan(
+    rule: Rule,
+    operator: Operators = None,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
     """Show what a sweep costs at most: addresses, packets, time. Nothing is sent to any of them.
 
     Example:  trimtab discovery plan campus
     """
     from trimtab.cli import discovery_probe
 
-    raise typer.Exit(discovery_probe.plan(access(kubeconfig, context, namespace), rule))
+    reached = access(kubeconfig, context, namespace)
+    raise typer.Exit(discovery_probe.plan(reached, rule, operators=operator or ()))
 
 
 @app.command()

@@ -15,6 +15,7 @@ import msgspec
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.bar import Bar
 from trimtab.cli.codes import OK, Problem, run
+from trimtab.cli.discovery_source import implementation_of, learn
 from trimtab.cli.tables import Printer, shown
 from trimtab.model.errors import StatusError
 from trimtab.systems.discovery.findings import Login, Outcome
@@ -41,22 +42,24 @@ class Intended(msgspec.Struct, frozen=True):
     static: bool
 
 
-def plan(access: Access, name: str) -> int:
-    return run(_plan(access, name))
+def plan(access: Access, name: str, *, operators: Sequence[str] = ()) -> int:
+    return run(_plan(access, name, operators))
 
 
-def dry_run(access: Access, name: str, *, everything: bool) -> int:
-    return run(_dry_run(access, name, everything))
+def dry_run(access: Access, name: str, *, everything: bool, operators: Sequence[str] = ()) -> int:
+    return run(_dry_run(access, name, everything, operators))
 
 
-async def _plan(access: Access, name: str) -> int:
+async def _plan(access: Access, name: str, operators: Sequence[str]) -> int:
+    learn(operators)
     async with session(access) as server:
         intended = await _intended(server, name)
     _show_plan(intended)
     return OK
 
 
-async def _dry_run(access: Access, name: str, everything: bool) -> int:
+async def _dry_run(access: Access, name: str, everything: bool, operators: Sequence[str]) -> int:
+    learn(operators)
     async with session(access) as server:
         intended = await _intended(server, name)
     _show_plan(intended)
@@ -73,15 +76,12 @@ async def _dry_run(access: Access, name: str, everything: bool) -> int:
 
 
 async def _intended(server: Session, name: str) -> Intended:
-    from trimtab.systems.discovery.scope.implementations import find, supported
     from trimtab.systems.discovery.scope.plan import limits
     from trimtab.systems.discovery.scope.plan import plan as reckon
     from trimtab.systems.discovery.scope.sources import TooMany, resolved, system_resolver
 
     rule = await server.client.get(DiscoveryRule, name, server.namespace)
-    implementation = find(rule.spec.rule_ref)
-    if implementation is None:
-        raise Problem(f"spec.ruleRef names {rule.spec.rule_ref.kind}, and that is none of {', '.join(supported())}")
+    implementation = implementation_of(rule)
     source: Any = await server.client.get(implementation.kind, rule.spec.rule_ref.name, rule.namespace)
     try:
         entries = implementation.entries(source)

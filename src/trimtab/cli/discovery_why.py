@@ -6,18 +6,24 @@ import contextlib
 import ipaddress
 import shutil
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.blobs import Place, opened
 from trimtab.cli.codes import FAILED, OK, Problem, complain, run
 from trimtab.cli.discovery_ledger import ledger
+from trimtab.cli.discovery_source import implementation_of, learn
 from trimtab.cli.tables import shown
 from trimtab.client.protocol import Query
 from trimtab.model.conditions import get_condition
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.runs import running
 from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.ledger.records import Ledger
 
 if TYPE_CHECKING:
     from trimtab.storage.blobs import Blobs
@@ -26,12 +32,13 @@ if TYPE_CHECKING:
 WIDEST = 100
 
 
-def why(access: Access, address: str, *, everywhere: bool, place: Place) -> int:
-    return run(_why(access, _canonical(address), everywhere, place))
+def why(access: Access, address: str, *, everywhere: bool, place: Place, operators: Sequence[str] = ()) -> int:
+    return run(_why(access, _canonical(address), everywhere, place, operators))
 
 
-async def _why(access: Access, address: str, everywhere: bool, place: Place) -> int:
+async def _why(access: Access, address: str, everywhere: bool, place: Place, operators: Sequence[str]) -> int:
     """One rule whose ledger cannot be read does not hide what the others say."""
+    learn(operators)
     problems: dict[str, None] = {}
     told = 0
     async with session(access) as server, contextlib.AsyncExitStack() as stack:
@@ -60,21 +67,20 @@ async def _why(access: Access, address: str, everywhere: bool, place: Place) -> 
 
 async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, address: str) -> list[Why]:
     """What the rule says of the address, or of each one that a DNS name means. Nothing when it never had it."""
-    from trimtab.systems.discovery.ledger.records import Ledger
     from trimtab.systems.discovery.ledger.why import explain
     from trimtab.systems.discovery.scope.addresses import Addresses
-    from trimtab.systems.discovery.scope.implementations import DnsName, find
+    from trimtab.systems.discovery.scope.implementations import DnsName
     from trimtab.systems.discovery.scope.sources import Scope, TooMany, resolved, system_resolver
 
-    implementation = find(rule.spec.rule_ref)
-    source = await _source(server, rule, implementation.kind) if implementation is not None else None
+    implementation = implementation_of(rule)
+    source = await _source(server, rule, implementation.kind)
     scope, static = Scope(Addresses(), ()), False
-    if implementation is not None and source is not None:
+    if source is not None:
         with contextlib.suppress(ValueError, TooMany):  # what admission would have refused names no address
             entries = implementation.entries(source)
             static = implementation.static(source) is not None
             scope = await resolved(entries, server.client, rule.namespace, system_resolver)
-    known = (await ledger(blobs, rule) if blobs is not None else None) or Ledger()
+    known = _settled(rule, (await ledger(blobs, rule) if blobs is not None else None) or Ledger())
     named = [place for place in scope.places if isinstance(place.entry.source, DnsName)]
     meant = [a for place in named if cast("DnsName", place.entry.source).name == address for a in place.addresses]
     entries = tuple(place.entry for place in scope.places)
@@ -82,6 +88,15 @@ async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, ad
         explain(rule, known, scope.addresses, each, entries=entries, static=static) for each in meant or [address]
     ]
     return [answer for answer in answers if answer.entry or answer.address in known.records]
+
+
+def _settled(rule: DiscoveryRule, known: Ledger) -> Ledger:
+    """A run that failed or was cancelled stays in the ledger until the next one begins: no sweep goes on, and what it
+    noted counts."""
+    going = running((rule.status.history or ()) if rule.status else ())
+    if not known.run or (going is not None and going.id == known.run):
+        return known
+    return msgspec.structs.replace(known, run="", scope="")
 
 
 async def _source(server: Session, rule: DiscoveryRule, kind: type[Any]) -> Any:
