@@ -40,6 +40,11 @@ def test_the_server_takes_every_manifest_of_the_page(server: TrimtabServer, mani
     assert done.returncode == 0, f"{manifest}\n{done.stderr}"
 
 
+def test_the_code_of_the_page_is_that_of_the_example() -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert code in (ROOT / "examples" / "discovery" / "lists.py").read_text()
+
+
 def test_the_page_shows_all_sources_of_addresses() -> None:
     ranges = [document for text in MANIFESTS for document in load_all(text) if "IPRange" in document["kind"]]
     shown = {field for document in ranges for field in document["spec"]}
