@@ -55,8 +55,9 @@ class JobController(Controller[DiscoveryJob]):
     conductor: Conductor
     working: Working
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, *, work: bool = True) -> None:
+        """Without `work` there is no worker in this process."""
+        self._context, self._work = context, work
 
     async def start(self) -> None:
         from trimtab.systems.images.conducting import Conductor
@@ -72,7 +73,8 @@ class JobController(Controller[DiscoveryJob]):
     async def reconcile(self, request: Request) -> Result | None:
         from trimtab.systems.images.runs.telling import Superseded
 
-        self.working.ensure()
+        if self._work:
+            self.working.ensure()
         job = await self.client.find(DiscoveryJob, request.name, request.namespace)
         if job is None:
             return None

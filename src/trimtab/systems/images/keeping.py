@@ -37,6 +37,7 @@ from trimtab.systems.images.kinds import (
     RegistryStatus,
 )
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL, RESERVED_LABEL
+from trimtab.systems.images.measures import Measures
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.claim import Running
 from trimtab.systems.images.runs.states import COMPLETED, State, reserved_name, state_of
@@ -53,6 +54,7 @@ class Keeper:
             raise ValueError("image discovery needs a place for blobs")
         self._client, self._clock, self._events = client, clock, events
         self._blobs: Blobs = context.blobs
+        self._measures = Measures(context.metrics.registry)
 
     async def keep_up(self, registry: Registry) -> Result | None:
         reserved = await self._reserved(registry)
@@ -74,6 +76,7 @@ class Keeper:
 
     async def let_go(self, registry: Registry) -> None:
         """The registry is being deleted: its Images and jobs go by their owner references."""
+        self._measures.forget(registry.namespace, registry.name)
         await self._blobs.unpin(_catalog_owner(registry))
         running = claim.running(registry.metadata.annotations or {})
         if running is not None:
@@ -180,6 +183,8 @@ class Keeper:
         if counts and counts.removed:
             annotations.pop(claim.RELEASE, None)
         await self._client.patch(registry, with_metadata(registry, annotations=annotations))
+        seconds = (now - run.started_at).total_seconds()
+        self._measures.ended(registry.namespace, registry.name, run.type, reason, seconds)
         say = self._events.normal if succeeded else self._events.warning
         say(registry, f"Discovery{reason}", message or reason)
         return Result(requeue_after=0.0)
@@ -226,7 +231,9 @@ class Keeper:
 
     async def _images(self, registry: Registry) -> tuple[int, int]:
         images = await self._client.indexed(Image, BY_REGISTRY.name, registry.metadata.uid or "")
-        return len(images), sum(bool(image.status and image.status.missing_since) for image in images)
+        missing = sum(bool(image.status and image.status.missing_since) for image in images)
+        self._measures.counted(registry.namespace, registry.name, len(images), missing)
+        return len(images), missing
 
     async def _reserved(self, registry: Registry) -> DiscoveryJob | None:
         """The job that tells of scheduled runs; None when another registry's job has its name."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from trimtab.runtime import Context, Controller, Request, Result, Watch
 from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
-from trimtab.systems.images.kinds import DiscoveryJob, DiscoveryJobStatus, Registry
+from trimtab.systems.images.applying import BY_REGISTRY
+from trimtab.systems.images.kinds import DiscoveryJob, DiscoveryJobStatus, Image, Registry
 from trimtab.systems.images.runs.states import State, state_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def _run(job: DiscoveryJob) -> tuple[object, bool]:
 
 
 class RegistryController(Controller[Registry]):
-    watches = (Watch(kind=DiscoveryJob, to=_when_it_matters),)
+    watches = (
+        Watch(kind=DiscoveryJob, to=_when_it_matters),
+        Watch(kind=Image, to=lambda change: (), indexes=(BY_REGISTRY,)),  # only to count them
+    )
 
     keeper: Keeper
 

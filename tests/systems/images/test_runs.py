@@ -1,0 +1,366 @@
+"""Runs of discoveries: who starts one, that there is never a second, and how each ends. The test is the worker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from tests.systems.images.desk import Desk, condition, notes
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Query
+from trimtab.model.clock import parse_time
+from trimtab.model.duration import Period
+from trimtab.systems.images.kinds import DiscoveryJob, DiscoverySchedule, Image, Registry
+
+RESERVED = "discovery-job-hub"
+
+
+@pytest.fixture
+async def desk(defined: ApiClient, namespace: str, tmp_path: Path) -> AsyncIterator[Desk]:
+    made = Desk(defined, namespace, tmp_path)
+    async with made.working():
+        yield made
+
+
+async def test_a_registry_gets_its_reserved_job_which_starts_nothing(desk: Desk) -> None:
+    await desk.registry()
+    job = await desk.until(DiscoveryJob, RESERVED, lambda o: True)
+    assert job.metadata.owner_references[0].kind == "Registry"
+    registry = await desk.until(Registry, "hub", lambda o: condition(o, "Ready"))
+    assert condition(registry, "Ready").reason == "NeverDiscovered"  # type: ignore[union-attr]
+    assert notes(registry) == {}
+    assert not job.status
+
+
+async def test_a_manual_job_claims_the_registry_in_one_write_and_asks_for_a_catalogue(desk: Desk) -> None:
+    created = await desk.registry()
+    job = await desk.job("now")
+    states = []
+    query = Query(namespace=desk.namespace, fields="metadata.name=hub")
+    async with aclosing(desk.client.watch(Registry, query, created.metadata.resource_version or "")) as events:
+        async for event in events:
+            states.append(notes(event.object))
+            if states[-1]:
+                break
+    asked = await desk.asked()
+    (claim,) = [state for state in states if state]
+    assert claim == {
+        "running-id": asked.run,
+        "running-discovery-type": "manual",
+        "running-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
+        "running-discoveryjob-name": "now",
+        "running-discoveryjob-generation": "1",
+        "running-discoveryjob-uid": job.metadata.uid,
+    }
+    assert (asked.type, asked.job, asked.registry) == ("manual", "now", "hub")
+
+
+async def test_a_job_that_finds_another_running_ends_and_starts_nothing(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("first")
+    await desk.asked()
+    await desk.job("second")
+    second = await desk.completed("second", "DiscoveryAlreadyRunning")
+    assert condition(second, "Completed").status == "False"  # type: ignore[union-attr]
+    assert second.status.blocked_by == "first"  # type: ignore[union-attr]
+    assert notes(await desk.running())["running-discoveryjob-name"] == "first"
+    assert await desk.queue.depth("images.catalog") == 0
+
+
+async def test_on_completion_one_write_moves_running_to_last(desk: Desk) -> None:
+    await desk.registry()
+    job = await desk.job("now")
+    asked = await desk.asked()
+    claimed = await desk.running()
+    await desk.listed("now", "1.0", "1.1")
+    done = await desk.completed("now", "Succeeded")
+    assert done.status.images.discovered == 2  # type: ignore[union-attr]
+    states = []
+    query = Query(namespace=desk.namespace, fields="metadata.name=hub")
+    async with aclosing(desk.client.watch(Registry, query, claimed.metadata.resource_version or "")) as events:
+        async for event in events:
+            states.append(notes(event.object))
+            if "running-id" not in states[-1]:
+                break
+    assert all(set(state) == set(notes(claimed)) for state in states[:-1])
+    assert states[-1] == {
+        "last-discovery-type": "manual",
+        "last-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
+        "last-discovered-at": f"{desk.clock.now():%FT%TZ}",
+        "last-discoveryjob-name": "now",
+        "last-discoveryjob-generation": "1",
+        "last-discoveryjob-uid": job.metadata.uid,
+    }
+    registry = await desk.until(Registry, "hub", lambda o: o.status.images == 2)
+    assert registry.status.history[0].id == asked.run
+    assert registry.status.history[0].outcome == "Succeeded"
+
+
+async def test_a_listing_that_failed_says_why_and_is_no_discovery(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.listed("now", reason="AuthenticationFailed", message="the login was refused")
+    await desk.completed("now", "AuthenticationFailed")
+    registry = await desk.free()
+    assert "last-discovered-at" not in notes(registry)
+    assert notes(registry)["last-discovery-type"] == "manual"
+    registry = await desk.until(Registry, "hub", lambda o: condition(o, "Ready").status == "False")  # type: ignore[union-attr]
+    assert condition(registry, "Ready").reason == "AuthenticationFailed"  # type: ignore[union-attr]
+
+
+async def test_a_worker_that_reports_no_more_is_lost_and_the_registry_free(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.take("now")
+    await desk.until(Registry, "hub", lambda o: o.status and o.status.active_run)
+    done = await desk.later(301, desk.completed("now", "WorkerLost"))
+    assert "w1" in condition(done, "Completed").message  # type: ignore[union-attr]
+    await desk.free()
+
+
+async def test_a_worker_that_reports_is_not_lost(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.take("now")
+    for _ in range(4):
+        await desk.clock.advance(120)
+        beat = f"{desk.clock.now():%FT%TZ}"
+        job = await desk.status("now", lambda s, beat=beat: s.replace(heartbeat=beat))  # type: ignore[misc]
+        assert condition(job, "Completed").status == "Unknown"  # type: ignore[union-attr]
+    await desk.listed("now", "1.0")
+    await desk.completed("now", "Succeeded")
+
+
+async def test_a_run_past_its_deadline_ends(desk: Desk) -> None:
+    await desk.registry(discovery_timeout=Period("10m"))
+    await desk.job("now")
+    await desk.asked()
+    await desk.until(DiscoveryJob, "now", lambda o: o.status.deadline)
+    done = await desk.later(601, desk.completed("now", "DeadlineExceeded"))
+    assert "no worker took it" in condition(done, "Completed").message  # type: ignore[union-attr]
+    await desk.free()
+
+
+async def test_what_a_late_worker_says_of_an_ended_run_changes_nothing(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.take("now")
+    await desk.later(301, desk.completed("now", "WorkerLost"))
+    await desk.free()
+    await desk.listed("now", "1.0")  # as one that does not look
+    await desk.job("next")
+    await desk.asked()
+    assert condition(await desk.completed("now"), "Completed").reason == "WorkerLost"  # type: ignore[union-attr]
+    assert not (await desk.client.list(Image, Query(namespace=desk.namespace))).items
+
+
+async def test_deleting_the_job_of_a_run_cancels_it(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.running()
+    await desk.delete(DiscoveryJob, "now")
+    registry = await desk.free()
+    assert registry.status.history[0].outcome == "Cancelled"  # type: ignore[union-attr]
+    await desk.job("next")
+    assert (await desk.asked()).job == "next"
+
+
+async def test_who_takes_the_annotations_away_cancels_the_run(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    registry = await desk.running()
+    await desk.annotate("hub", **{name.replace("-", "_"): None for name in notes(registry)})
+    await desk.completed("now", "Canceled")
+
+
+async def test_a_process_that_died_between_claim_and_status_goes_on(
+    defined: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    desk = Desk(defined, namespace, tmp_path)
+    await desk.registry()
+    job = await desk.job("now")
+    await desk.annotate(
+        "hub",
+        running_id="run-1",
+        running_discovery_type="manual",
+        running_discovery_started_at=f"{desk.clock.now():%FT%TZ}",
+        running_discoveryjob_name="now",
+        running_discoveryjob_generation="1",
+        running_discoveryjob_uid=job.metadata.uid or "",
+    )
+    async with desk.working():
+        assert (await desk.asked()).run == "run-1"
+        await desk.listed("now", "1.0")
+        done = await desk.completed("now", "Succeeded")
+        assert done.status.run_id == "run-1"  # type: ignore[union-attr]
+
+
+async def test_a_process_that_starts_anew_asks_again_for_what_was_lost(
+    defined: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    desk = Desk(defined, namespace, tmp_path)
+    await desk.registry()
+    async with desk.working():
+        await desk.job("now")
+        first = await desk.asked()
+    async with desk.working():
+        assert (await desk.asked()).run == first.run
+
+
+async def test_a_finished_run_frees_the_registry_after_a_restart(
+    defined: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    """Killed after the job's end and before the registry was freed."""
+    desk = Desk(defined, namespace, tmp_path)
+    await desk.registry()
+    async with desk.working():
+        await desk.job("now")
+        await desk.asked()
+        claimed = await desk.running()
+        await desk.listed("now", "1.0")
+        await desk.completed("now", "Succeeded")
+        await desk.free()
+    await desk.annotate("hub", **{name.replace("-", "_"): value for name, value in notes(claimed).items()})
+    async with desk.working():
+        registry = await desk.free()
+        assert len(registry.status.history or ()) == 1  # type: ignore[union-attr]
+
+
+async def test_another_guid_asks_for_another_run_and_the_same_for_none(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now", manual_guid="one")
+    first = await desk.asked()
+    await desk.listed("now", "1.0")
+    await desk.completed("now", "Succeeded")
+    await desk.free()
+    await desk.change(DiscoveryJob, "now", manual_guid="two")
+    second = await desk.asked()
+    assert second.run != first.run
+    job = await desk.until(DiscoveryJob, "now", lambda o: o.status.run_id == second.run)
+    assert job.status.observed_manual_guid == "two"
+
+
+async def test_the_reserved_job_runs_by_hand_when_its_guid_changes(desk: Desk) -> None:
+    await desk.registry()
+    await desk.until(DiscoveryJob, RESERVED, lambda o: True)
+    await desk.change(DiscoveryJob, RESERVED, manual_guid="one", until="Images")
+    asked = await desk.asked()
+    assert (asked.type, asked.job) == ("manual", RESERVED)
+    assert notes(await desk.running())["running-discoveryjob-name"] == RESERVED
+
+
+async def test_older_finished_jobs_of_the_same_registry_go_and_no_others(desk: Desk) -> None:
+    await desk.registry()
+    await desk.registry("other")
+    for name, registry in (("theirs", "other"), ("old", "hub")):
+        await desk.job(name, registry)
+        await desk.asked()
+        await desk.listed(name, "1.0")
+        await desk.completed(name, "Succeeded")
+        await desk.free(registry)
+    await desk.job("running", "other")
+    await desk.asked()
+    await desk.job("new")
+    await desk.asked()
+    await desk.until_gone(DiscoveryJob, "old")
+    left = {job.name for job in (await desk.client.list(DiscoveryJob, Query(namespace=desk.namespace))).items}
+    assert left == {RESERVED, "discovery-job-other", "running", "new"}  # the job of other went by its own next one
+
+
+async def test_a_job_without_its_registry_says_so(desk: Desk) -> None:
+    await desk.job("now", "nowhere")
+    done = await desk.completed("now", "RegistryNotFound")
+    assert "nowhere" in condition(done, "Completed").message  # type: ignore[union-attr]
+
+
+async def test_a_registry_made_anew_in_mid_run_is_another_one(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.running()
+    await desk.delete(Registry, "hub")
+    await desk.until_gone(Registry, "hub")
+    await desk.registry()
+    await desk.job("next")
+    assert (await desk.asked()).job == "next"
+    assert notes(await desk.running())["running-discoveryjob-name"] == "next"
+
+
+async def test_a_scheduled_run_tells_in_the_reserved_job_and_names_no_job(desk: Desk) -> None:
+    await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1h")))
+    asked = await desk.asked()
+    assert (asked.type, asked.job) == ("scheduled", RESERVED)
+    assert set(notes(await desk.running())) == {
+        "running-id",
+        "running-discovery-type",
+        "running-discovery-started-at",
+    }
+    await desk.change(DiscoveryJob, RESERVED, until="Images")
+    await desk.listed(RESERVED, "1.0")
+    await desk.completed(RESERVED, "Succeeded")
+    registry = await desk.until(Registry, "hub", lambda o: o.status.next_discovery_time)
+    assert notes(registry)["last-discovery-type"] == "scheduled"
+    again = await desk.later(3601, desk.asked())
+    assert again.run != asked.run
+    purged = await desk.until(DiscoveryJob, RESERVED, lambda o: o.status.run_id == again.run)
+    assert not purged.status.images
+    assert condition(purged, "Completed").status == "Unknown"  # type: ignore[union-attr]
+
+
+async def test_times_that_were_missed_become_one_run(defined: ApiClient, namespace: str, tmp_path: Path) -> None:
+    desk = Desk(defined, namespace, tmp_path)
+    await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1h")))
+    async with desk.working():
+        await desk.asked()
+        await desk.change(DiscoveryJob, RESERVED, until="Images")
+        await desk.listed(RESERVED, "1.0")
+        await desk.free()
+    await desk.clock.advance(5 * 3600)
+    async with desk.working():
+        await desk.asked()
+        await desk.listed(RESERVED, "1.0")
+        registry = await desk.until(
+            Registry, "hub", lambda o: o.status.next_discovery_time and len(o.status.history) == 2
+        )
+        assert await desk.queue.depth("images.catalog") == 0
+        assert parse_time(registry.status.next_discovery_time) > desk.clock.now()
+
+
+async def test_suspend_stops_the_schedule_and_no_manual_run(desk: Desk) -> None:
+    await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1m"), suspend=True))
+    await desk.until(Registry, "hub", lambda o: condition(o, "Ready"))
+    await desk.clock.advance(600)
+    assert await desk.queue.depth("images.catalog") == 0
+    await desk.job("now")
+    assert (await desk.asked()).type == "manual"
+
+
+async def test_a_push_runs_for_what_was_pushed_and_comes_again_when_that_fails(desk: Desk) -> None:
+    await desk.registry()
+    await desk.until(Registry, "hub", lambda o: condition(o, "Ready"))
+    await desk.annotate("hub", pushed='{"app":["2.0"]}')
+    first = await desk.asked()
+    assert (first.type, first.only) == ("scheduled", {"app": ["2.0"]})
+    assert "pushed" not in notes(await desk.running())
+    await desk.listed(RESERVED, reason="RegistryUnavailable", message="it does not answer")
+    second = await desk.asked()
+    assert second.only == {"app": ["2.0"]}
+    assert second.run != first.run
+
+
+async def test_a_reserved_name_that_another_registry_has_is_told(desk: Desk) -> None:
+    await desk.registry("other")
+    await desk.job(RESERVED, "other")
+    await desk.asked()
+    await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1m")))
+    registry = await desk.until(Registry, "hub", lambda o: condition(o, "Ready"))
+    assert condition(registry, "Ready").reason == "ReservedNameConflict"  # type: ignore[union-attr]
