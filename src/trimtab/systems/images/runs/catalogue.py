@@ -224,16 +224,14 @@ class Builder:
             # The digest of a known tag, or of an image that was behind an index.
             return self._images_of.get(found.digest, (found.digest,))
         for image in found.images:
-            if image.digest not in self._images:
-                self._images[image.digest] = self._pictured(image)
+            if image.layers is not None and image.digest not in self._images:
+                self._images[image.digest] = self._pictured(image, image.layers)
         return tuple(dict.fromkeys(image.digest for image in found.images))
 
-    def _pictured(self, image: FoundImage) -> Pictured:
-        if image.layers is None:
-            return self._previous.images.get(image.digest, Pictured(str(image.platform or "")))
+    def _pictured(self, image: FoundImage, layers: tuple[Layer, ...]) -> Pictured:
         return Pictured(
             platform=str(image.platform or ""),
-            layers=tuple(self._shared(layer) for layer in image.layers),
+            layers=tuple(self._shared(layer) for layer in layers),
             size=image.size or 0,
             created=image.created,
         )
@@ -246,8 +244,8 @@ class Builder:
     def _pictures(self, tags: dict[str, dict[str, Tag]]) -> dict[str, Pictured]:
         """Those that a tag still has."""
         wanted = dict.fromkeys(digest for named in tags.values() for tag in named.values() for digest in tag.images)
-        before = self._previous.images
-        return {digest: self._images.get(digest) or before.get(digest, Pictured()) for digest in wanted}
+        seen = ((digest, self._images.get(digest) or self._previous.images.get(digest)) for digest in wanted)
+        return {digest: pictured for digest, pictured in seen if pictured is not None}
 
 
 def _is_silent(repository: str, coverage: Coverage, selected: Collection[str] | None) -> bool:

@@ -93,6 +93,7 @@ class _Run:
         self._tools, self._hold, self._only = tools, hold, message.only
         self._registry = hold.registry
         self._told = _Told(tools.clock)
+        self._forgot = False  # what was known before could not be read
 
     async def listed(self) -> Listed | Catalogue:
         """The catalogue; or why there is none."""
@@ -133,9 +134,11 @@ class _Run:
                 "CatalogTooLarge", f"the registry has too many images for one catalogue: {error}", self._registry
             )
         await self._tools.blobs.pin(digest, self._hold.owner)
+        # What could not be read now is as it was before, if that is known: otherwise it would seem to be gone.
+        is_known = not self._forgot or not self._told.failures
         return Listed(
             catalog=digest,
-            complete=self._told.coverage.complete and self._only is None,
+            complete=self._told.coverage.complete and self._only is None and is_known,
             registry_generation=self._registry.metadata.generation or UNSET,
         )
 
@@ -173,6 +176,7 @@ class _Run:
             return catalogues.decode(content)
         except (BlobMissing, BlobDamaged, BlobTooLarge, ValueError) as error:
             log.warning("the catalogue before cannot be read", registry=self._registry.name, error=str(error))
+            self._forgot = True
             return None
 
     async def _pushed(self, client: RegistryClient, selected: Sequence[str] | None) -> dict[str, list[str]]:
@@ -191,7 +195,7 @@ class _Run:
 
     async def _keep_telling(self) -> None:
         """At most once a second, and so often that nobody takes us for dead. It ends only by an error: Lost."""
-        clock, told_at, told = self._tools.clock, self._tools.clock.monotonic(), ""
+        clock, told_at, told = self._tools.clock, self._tools.clock.monotonic(), self._told.news
         while True:
             await clock.sleep(TELL_EVERY)
             now = clock.monotonic()
@@ -212,7 +216,7 @@ class _Told:
         self.coverage, self.builder = Coverage(), Builder()
         self._clock, self._began, self._start = clock, clock.now(), clock.monotonic()
         self._errors: list[ImageError] = []
-        self._count = 0
+        self.failures = 0
 
     def add(self, outcome: Outcome) -> None:
         self.builder.add(outcome)
@@ -249,12 +253,12 @@ class _Told:
                 failed=builder.failed,
             ),
             errors=tuple(self._errors) or UNSET,
-            error_count=self._count or UNSET,
+            error_count=self.failures or UNSET,
         )
         return told(status, PROGRESSING, "True", "Listing", self.news, now)
 
     def _note(self, repository: str, tag: str, reason: str, message: str) -> None:
-        self._count += 1
+        self.failures += 1
         if len(self._errors) < MOST_ERRORS:
             self._errors.append(
                 ImageError(

@@ -20,7 +20,7 @@ from trimtab.storage.blobs import BlobError
 from trimtab.systems.images.kinds import DiscoveryJob, DiscoveryJobStatus, Registry
 from trimtab.systems.images.messages import CreateCatalog
 from trimtab.systems.images.runs import claim
-from trimtab.systems.images.runs.states import State, state_of
+from trimtab.systems.images.runs.states import PROGRESSING, State, state_of, told
 from trimtab.systems.images.runs.telling import Say, Superseded, tell
 from trimtab.systems.images.worker.handling import Later, Tools
 
@@ -54,9 +54,9 @@ class Hold:
             if status.run_id != message.run or state_of(status) not in (State.PENDING, State.LISTING):
                 return None
             _leave_alone_the_living(tools, status)
-            taken = status.replace(
-                worker=tools.name, fence=(status.fence or 0) + 1, heartbeat=format_time(tools.clock.now())
-            )
+            now = tools.clock.now()
+            taken = status.replace(worker=tools.name, fence=(status.fence or 0) + 1, heartbeat=format_time(now))
+            taken = told(taken, PROGRESSING, "True", "Listing", f"by {tools.name}", now)
             try:
                 mine = await tools.client.patch(job, job.replace(status=taken), subresource="status")
             except StatusError as error:

@@ -1,0 +1,463 @@
+"""A worker lists a registry: what it says of that in the job, and that nobody writes who has no right to any more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.runtime.widgets import logged, until, until_found
+from tests.systems.images.listing_kit import AMD, ARM, MULTI, Bench, GatedBlobs, lab_registry, renamed, tools
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Ref
+from trimtab.lab import registry_images as made
+from trimtab.lab.registry import Registry as LabRegistry
+from trimtab.lab.registry_faults import Answered, FaultProxy, Stalled
+from trimtab.model.clock import SystemClock, format_time, parse_time
+from trimtab.model.conditions import get_condition
+from trimtab.systems.images.kinds import DiscoveryJob, Filter, MatchCondition, PlatformFilter, Registry
+from trimtab.systems.images.runs.states import End, ended
+from trimtab.systems.images.worker.catalog import CatalogHandler
+from trimtab.systems.images.worker.handling import Later, Tools
+from trimtab.testing.clock import FakeClock
+from trimtab.testing.pki import Authority
+from trimtab.testing.ports import free_ports
+
+PASSWORD = "hunter2-wrong-horse"
+
+
+@pytest.fixture
+async def bench(defined: ApiClient, namespace: str, tmp_path: Path) -> Bench:
+    return Bench(defined, namespace, tmp_path)
+
+
+@pytest.fixture
+async def peer(tmp_path: Path) -> AsyncIterator[tuple[made.Pusher, FaultProxy]]:
+    async with lab_registry(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def mine(bench: Bench) -> AsyncIterator[Tools]:
+    async with tools(bench.client, bench.folder) as made_once:
+        yield made_once
+
+
+Peer = tuple[made.Pusher, FaultProxy]
+
+
+def reason_of(status: Any) -> tuple[Any, Any]:
+    return (status.listed.reason, status.listed.catalog) if status.listed else (None, None)
+
+
+async def test_a_registry_is_listed_into_a_catalogue(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    await pusher.push("team/app", "1", AMD)
+    await pusher.push("team/app", "multi", MULTI)
+    await pusher.push("team/chart", "c", made.helm_chart())
+    message = await bench.begin(await bench.registry(proxy.host))
+    await CatalogHandler(mine).handle(message)
+
+    status = await bench.status()
+    assert status.listed
+    assert status.listing
+    assert status.progress
+    assert (status.listed.complete, status.listed.registry_generation, status.error_count or 0) == (True, 1, 0)
+    counts = status.listing
+    assert (counts.repositories, counts.tags, counts.found, counts.skipped, counts.failed) == (2, 3, 2, 1, 0)
+    assert (status.progress.done, status.progress.total) == (3, 3)
+    assert (status.worker, status.fence) == ("one", 1)
+    progressing = get_condition(status.conditions, "Progressing")
+    assert progressing
+    assert (progressing.status, progressing.reason, progressing.message) == (
+        "True",
+        "Listing",
+        "3 of 3 tags",
+    )
+    found = await bench.catalogue()
+    assert found.members == {"team/app": ["1", "multi"]}
+    assert found.tags["team/app"]["multi"].images == (AMD.digest, ARM.digest)
+    assert found.images[ARM.digest].platform == "linux/arm64"
+    await bench.blobs.collect(grace=0)
+    assert await bench.catalogue() == found  # it is pinned
+
+
+async def test_what_was_listed_before_is_not_fetched_again(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    for tag, thing in {"1": AMD, "multi": MULTI, "gone": ARM, "chart": made.helm_chart()}.items():
+        await pusher.push("team/app", tag, thing)
+    registry = await bench.registry(proxy.host)
+    await CatalogHandler(mine).handle(await bench.begin(registry))
+    await bench.remember()
+    await pusher.push("team/app", "gone", AMD)
+    proxy.clear()
+    await CatalogHandler(mine).handle(await bench.begin(registry, "run-2"))
+    assert proxy.count("GET", "/manifests/|/blobs/") == 0
+    before, after = await bench.catalogue(), await bench.catalogue("run-2")
+    assert after.tags["team/app"]["multi"] == before.tags["team/app"]["multi"]
+    assert after.tags["team/app"]["gone"].images == (AMD.digest,)
+    assert after.images == before.images
+    status = await bench.status("run-2")
+    assert status.listing
+    assert (status.listing.found, status.listing.skipped) == (3, 1)
+
+
+async def test_other_platforms_make_it_look_again(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    await pusher.push("app", "multi", MULTI)
+    registry = await bench.registry(proxy.host, platforms=(PlatformFilter(architecture="amd64"),))
+    await CatalogHandler(mine).handle(await bench.begin(registry))
+    await bench.remember()
+    assert (await bench.catalogue()).tags["app"]["multi"].images == (AMD.digest,)
+    held = await bench.client.get(Registry, "main", bench.namespace)
+    await bench.client.patch(held, held.replace(spec=held.spec.replace(platforms=())))
+    await CatalogHandler(mine).handle(await bench.begin(registry, "run-2"))
+    assert (await bench.catalogue("run-2")).tags["app"]["multi"].images == (AMD.digest, ARM.digest)
+
+
+async def test_a_catalogue_that_is_lost_is_made_anew_and_failures_then_leave_it_incomplete(
+    bench: Bench, peer: Peer, mine: Tools
+) -> None:
+    pusher, proxy = peer
+    await pusher.push("app", "1", AMD)
+    await pusher.push("app", "2", ARM)
+    registry = await bench.registry(proxy.host)
+    await CatalogHandler(mine).handle(await bench.begin(registry))
+    await bench.remember()
+    status = await bench.status()
+    assert status.listed
+    assert status.listed.catalog
+    await bench.blobs.unpin(f"images/DiscoveryJob/{bench.namespace}/job-run-1/{(await bench.job()).metadata.uid}/run-1")
+    await bench.blobs.collect(grace=0)
+    proxy.fault("HEAD", "/manifests/2", Answered(500), times=100)
+    await CatalogHandler(mine).handle(await bench.begin(registry, "run-2"))
+    status = await bench.status("run-2")
+    assert status.listed
+    assert status.listed.catalog
+    assert not status.listed.complete
+    assert set((await bench.catalogue("run-2")).tags["app"]) == {"1"}
+
+
+async def test_a_tag_that_fails_is_named_and_stays_as_it_was(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    await pusher.push("app", "1", AMD)
+    await pusher.push("app", "2", ARM)
+    registry = await bench.registry(proxy.host)
+    await CatalogHandler(mine).handle(await bench.begin(registry))
+    await bench.remember()
+    proxy.fault("HEAD", "/manifests/2", Answered(500), times=100)
+    await CatalogHandler(mine).handle(await bench.begin(registry, "run-2"))
+    status = await bench.status("run-2")
+    assert status.listed
+    assert status.listed.complete
+    assert status.errors
+    assert status.error_count == 1
+    assert (status.errors[0].repository, status.errors[0].tag, status.errors[0].reason) == (
+        "app", "2", "RegistryUnavailable",
+    )  # fmt: skip
+    found = await bench.catalogue("run-2")
+    assert (set(found.tags["app"]), found.members, found.gone) == ({"1", "2"}, {"app": ["1"]}, {})
+
+
+async def test_a_filter_that_fails_on_one_tag_names_that_tag(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    for tag in ("1", "2", "latest"):
+        await pusher.push("app", tag, AMD)
+    numbers = Filter(match_conditions=(MatchCondition(name="numbers", expression="int(tag) > 1"),))
+    await CatalogHandler(mine).handle(await bench.begin(await bench.registry(proxy.host, filters=(numbers,))))
+    status = await bench.status()
+    assert status.errors
+    assert status.error_count == 1
+    error = status.errors[0]
+    assert (error.repository, error.tag, error.reason) == ("app", "latest", "InvalidFilter")
+    assert "numbers" in error.message
+    assert (await bench.catalogue()).members == {"app": ["2"]}
+
+
+async def test_a_push_lists_only_what_was_pushed(bench: Bench, peer: Peer, mine: Tools) -> None:
+    pusher, proxy = peer
+    for repository in ("app", "lib", "other"):
+        for tag in ("1", "2"):
+            await pusher.push(repository, tag, AMD)
+    registry = await bench.registry(proxy.host, repositories=("app", "lib"))
+    await CatalogHandler(mine).handle(await bench.begin(registry))
+    await bench.remember()
+    await pusher.push("app", "1", ARM)
+    await pusher.delete("lib", AMD.digest)
+    only = {"app": ["1", AMD.digest], "other": ["1"], "lib": [], "absent/from/selection": []}
+    await CatalogHandler(mine).handle(await bench.begin(registry, "run-2", only=only))
+    status = await bench.status("run-2")
+    assert status.listed
+    assert not status.listed.complete
+    found = await bench.catalogue("run-2")
+    assert (found.members, found.gone) == ({"app": ["1"]}, {})
+    assert {name: set(tags) for name, tags in found.tags.items()} == {"app": {"1", "2"}, "lib": {"1", "2"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"catalog_type": "NoCatalog"}, "CatalogUnavailable"),
+        ({"auth_secret": "missing"}, "SecretNotFound"),
+        ({"ca_bundle": "no certificate"}, "CertificateInvalid"),
+        ({"repositories": ("UPPER",)}, "InvalidRegistry"),
+        (
+            {"filters": (Filter(match_conditions=(MatchCondition(name="x", expression="tag +"),)),)},
+            "InvalidFilter",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_the_registry_is_told_and_not_tried_again(
+    bench: Bench, peer: Peer, mine: Tools, spec: dict[str, Any], reason: str
+) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host, **spec))
+    await CatalogHandler(mine).handle(message)
+    assert reason_of(await bench.status())[0] == reason
+    assert not peer[1].requests
+
+
+async def test_a_registry_that_is_down_is_told_and_not_tried_again(bench: Bench, mine: Tools) -> None:
+    (port,) = free_ports(1)
+    message = await bench.begin(await bench.registry(f"127.0.0.1:{port}"))
+    await CatalogHandler(mine).handle(message)
+    assert reason_of(await bench.status())[0] == "RegistryUnavailable"
+
+
+async def test_a_login_opens_a_registry_with_a_certificate_of_its_own_and_shows_nowhere(
+    bench: Bench, mine: Tools
+) -> None:
+    authority = Authority(bench.folder)
+    (port,) = free_ports(1)
+    ca = authority.certificate.read_text()
+    with (
+        LabRegistry(bench.folder / "r", port, tls=authority.server("r"), logins={"alice": PASSWORD}) as lab,
+        logged() as lines,
+    ):
+        registry = await bench.registry(lab.url, plain_http=False)
+        await CatalogHandler(mine).handle(await bench.begin(registry))
+        assert reason_of(await bench.status())[0] == "CertificateInvalid"
+
+        async def retried(run: str, **changes: Any) -> tuple[Any, Any]:
+            held = await bench.client.get(Registry, "main", bench.namespace)
+            await bench.client.patch(held, held.replace(spec=held.spec.replace(**changes)))
+            await CatalogHandler(mine).handle(await bench.begin(registry, run))
+            return reason_of(await bench.status(run))
+
+        assert (await retried("run-2", ca_bundle=ca))[0] == "AuthenticationFailed"
+        await bench.secret("wrong", {"username": "alice", "password": f"not-{PASSWORD}"})
+        assert (await retried("run-3", auth_secret="wrong"))[0] == "AuthenticationFailed"
+        await bench.secret("right", {"username": "alice", "password": PASSWORD})
+        assert (await retried("run-4", auth_secret="right"))[1]
+        auths = {"auths": {lab.host: {"username": "alice", "password": PASSWORD}}}
+        await bench.secret("docker", {".dockerconfigjson": json.dumps(auths)})
+        assert (await retried("run-5", auth_secret="docker"))[1]
+        await bench.secret("junk", {".dockerconfigjson": "{"})
+        assert (await retried("run-6", auth_secret="junk"))[0] == "SecretInvalid"
+    jobs = [(await bench.job(f"run-{n}")).raw for n in range(1, 7)]
+    blobs = b"".join(file.read_bytes() for file in (bench.folder / "blobs").rglob("*") if file.is_file())
+    assert PASSWORD not in f"{jobs} {lines}"
+    assert PASSWORD.encode() not in blobs
+
+
+# --- whose run it is -------------------------------------------------------------------------------------------------
+
+
+async def _unchanged_by(bench: Bench, work: Any) -> None:
+    before = (await bench.job()).metadata.resource_version
+    await work
+    assert (await bench.job()).metadata.resource_version == before
+
+
+async def test_a_run_that_is_not_wanted_any_more_is_left_alone(bench: Bench, peer: Peer, mine: Tools) -> None:
+    registry = await bench.registry(peer[1].host)
+    message = await bench.begin(registry)
+    handler = CatalogHandler(mine)
+    for changes in (
+        {"registry_uid": "other"},
+        {"job_uid": "other"},
+        {"run": "other"},
+        {"registry": "no"},
+        {"job": "no"},
+    ):
+        await _unchanged_by(bench, handler.handle(msgspec.structs.replace(message, **changes)))
+        await _unchanged_by(bench, handler.give_up(msgspec.structs.replace(message, **changes), "x"))
+    assert not peer[1].requests
+    job = await bench.job()
+    assert job.status
+    over = ended(job.status, End("False", "DeadlineExceeded"), SystemClock().now())
+    await bench.client.patch(job, job.replace(status=over), subresource="status")
+    await _unchanged_by(bench, handler.handle(message))
+    assert not peer[1].requests
+
+
+async def test_a_message_that_comes_twice_does_nothing_the_second_time(bench: Bench, peer: Peer, mine: Tools) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    await CatalogHandler(mine).handle(message)
+    await _unchanged_by(bench, CatalogHandler(mine).handle(message))
+    await _unchanged_by(bench, CatalogHandler(renamed(mine, name="two")).handle(message))
+
+
+async def test_a_run_of_a_living_worker_is_for_later_and_of_a_dead_one_for_the_next(
+    bench: Bench, peer: Peer, mine: Tools
+) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    now = SystemClock().now()
+    await bench.change(worker="dead", fence=3, heartbeat=format_time(now - timedelta(seconds=30)))
+    with pytest.raises(Later) as later:
+        await CatalogHandler(mine).handle(message)
+    assert later.value.seconds == 30
+    await _unchanged_by(bench, CatalogHandler(mine).give_up(message, "too often"))
+    await bench.change(heartbeat=format_time(now - timedelta(seconds=61)))
+    await CatalogHandler(mine).handle(message)
+    status = await bench.status()
+    assert (status.worker, status.fence) == ("one", 4)
+    assert reason_of(status)[1]
+
+
+@pytest.fixture
+async def gated(bench: Bench) -> AsyncIterator[tuple[Tools, GatedBlobs]]:
+    """A worker that waits before it puts its catalogue away."""
+    blobs = GatedBlobs(bench.folder / "blobs")
+    async with tools(bench.client, bench.folder, name="slow", blobs=blobs) as slow:
+        yield slow, blobs
+
+
+async def test_a_worker_that_was_overtaken_writes_nothing(
+    bench: Bench, peer: Peer, mine: Tools, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    late = asyncio.create_task(CatalogHandler(slow).handle(message))
+    await gate.reached.wait()
+    await bench.change(heartbeat="2020-01-01T00:00:00Z")  # it is taken for dead
+    await CatalogHandler(mine).handle(message)
+    assert (await bench.status()).worker == "one"
+    gate.opened.set()
+    await _unchanged_by(bench, late)
+    assert await bench.catalogue()
+
+
+async def test_a_registry_that_is_made_anew_in_mid_run_gets_nothing_of_it(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    registry = await bench.registry(peer[1].host)
+    message = await bench.begin(registry)
+    late = asyncio.create_task(CatalogHandler(slow).handle(message))
+    await gate.reached.wait()
+    await bench.client.delete(Ref(Registry, "main", bench.namespace))
+    again = await bench.registry(peer[1].host)
+    assert again.metadata.uid != registry.metadata.uid
+    gate.opened.set()
+    await late
+    assert not (await bench.status()).listed
+
+
+async def test_a_run_whose_claim_was_taken_away_ends_and_keeps_no_blob(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    registry = await bench.registry(peer[1].host)
+    late = asyncio.create_task(CatalogHandler(slow).handle(await bench.begin(registry)))
+    await gate.reached.wait()
+    await bench.change(run_id="run-2")
+    gate.opened.set()
+    await _unchanged_by(bench, late)
+    assert (await bench.blobs.collect(grace=0)).count == 1
+
+
+async def test_a_worker_that_is_stopped_lets_another_go_on_at_once(
+    bench: Bench, peer: Peer, mine: Tools, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    message = await bench.begin(await bench.registry(peer[1].host))
+    stopped = asyncio.create_task(CatalogHandler(slow).handle(message))
+    await gate.reached.wait()
+    stopped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
+    assert not (await bench.status()).worker
+    await CatalogHandler(mine).handle(message)
+    status = await bench.status()
+    assert (status.worker, status.fence) == ("one", 2)
+    assert reason_of(status)[1]
+
+
+async def test_the_same_run_twice_in_one_process_is_for_later(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    message = await bench.begin(await bench.registry(peer[1].host))
+    handler = CatalogHandler(slow)
+    first = asyncio.create_task(handler.handle(message))
+    await gate.reached.wait()
+    with pytest.raises(Later):
+        await handler.handle(message)
+    await handler.give_up(message, "too often")
+    gate.opened.set()
+    await first
+    status = await bench.status()
+    assert status.fence == 1
+    assert reason_of(status)[1]
+
+
+async def test_what_is_given_up_is_told_in_the_job(bench: Bench, peer: Peer, mine: Tools) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    await CatalogHandler(mine).give_up(message, "4 deliveries did not end well")
+    status = await bench.status()
+    assert reason_of(status)[0] == "WorkerCrashed"
+    assert status.listed
+    assert "4 deliveries" in (status.listed.message or "")
+
+
+@pytest.fixture
+async def stuck(bench: Bench, peer: Peer) -> AsyncIterator[tuple[asyncio.Task[None], FakeClock]]:
+    """A worker at a registry that does not answer, and its clock."""
+    peer[1].fault("GET", "_catalog", Stalled(0), times=100)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    clock = FakeClock(SystemClock().now())
+    async with tools(bench.client, bench.folder, clock=clock) as mine:
+        working = asyncio.create_task(CatalogHandler(mine).handle(message))
+        await until(lambda: clock.pending and peer[1].count("GET", "_catalog"))
+        yield working, clock
+        working.cancel()
+        await until(lambda: working.done() or clock.pending)
+        await clock.advance(60)
+        await asyncio.wait((working,))
+
+
+async def test_a_worker_reports_also_while_nothing_comes(
+    bench: Bench, stuck: tuple[asyncio.Task[None], FakeClock]
+) -> None:
+    _, clock = stuck
+    first = parse_time((await bench.status()).heartbeat or "")
+    await clock.advance(20)
+    job = await until_found(
+        bench.client, DiscoveryJob, "job-run-1", bench.namespace,
+        lambda job: parse_time(job.status.heartbeat) - first >= timedelta(seconds=20),
+    )  # fmt: skip
+    progressing = get_condition(job.status.conditions, "Progressing")
+    assert progressing
+    assert (progressing.status, progressing.reason) == ("True", "Listing")
+
+
+async def test_a_run_that_ends_in_mid_listing_stops_its_worker(
+    bench: Bench, stuck: tuple[asyncio.Task[None], FakeClock]
+) -> None:
+    working, clock = stuck
+    job = await bench.job()
+    assert job.status
+    over = ended(job.status, End("False", "DeadlineExceeded"), SystemClock().now())
+    await bench.client.patch(job, job.replace(status=over), subresource="status")
+    await clock.advance(20)
+    await asyncio.wait_for(working, 25)
+    assert not (await bench.status()).listed
