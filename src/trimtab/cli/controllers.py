@@ -8,63 +8,45 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import sys
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from trimtab.cli.access import Access, configured
 from trimtab.cli.codes import FAILED, REFUSED, Problem, complain, told
 from trimtab.cli.interrupts import stop_on_signals
+from trimtab.cli.means import Means, Places, as_system, means
 from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem, load, scheme_of
 from trimtab.client.api import ApiClient
-from trimtab.client.config import SERVICE_ACCOUNT, Config, unix
+from trimtab.client.config import Config, unix
 from trimtab.client.connect import connect
 from trimtab.client.transport import FAILURES
-from trimtab.model.clock import Clock, SystemClock
+from trimtab.model.clock import SystemClock
 from trimtab.model.logs import log
 from trimtab.runtime.election import Election
 from trimtab.runtime.health import Check, HealthServer
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.prepare import prepare
-from trimtab.runtime.queue import Queue, QueueUnavailable
-from trimtab.runtime.queue import connect as connect_queue
-from trimtab.runtime.rights import account, lease_of
+from trimtab.runtime.queue import QueueUnavailable
+from trimtab.runtime.rights import lease_of
 from trimtab.runtime.system import NAMESPACE, Context, System
-from trimtab.runtime.workers import Workers
-from trimtab.storage.blobs import BlobError, Blobs
+from trimtab.storage.blobs import BlobError
 from trimtab.storage.connect import BlobsConfigError
-from trimtab.storage.connect import blobs as connect_blobs
-from trimtab.storage.scratch import Scratch
-
-SCRATCH = 20 * 1024**3  # bytes
-MOST_WORKERS = 4  # each may take half a gigabyte
-TIDY_EVERY = 3600.0  # seconds
-UNNAMED_FOR = 86400.0  # before a blob goes
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(Places, frozen=True, kw_only=True):
     systems: str = "all"
     operators: tuple[Path, ...] = ()
     kubeconfig: Path | None = None
     context: str = ""
     socket: Path | None = None
     """Of the embedded server that started us: we are its owner, and end when our standard input does."""
-    data_dir: Path = Path(".trimtab")
-    blobs: str = ""
-    blobs_token_file: Path | None = None
-    blobs_ca_file: Path | None = None
-    nats: str = ""
-    nats_credentials_file: Path | None = None
-    nats_token_file: Path | None = None
-    nats_ca_file: Path | None = None
     elect: bool = True
     impersonate: bool = True
     define: bool = False
@@ -107,12 +89,13 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
             owner = connect(config=config, scheme=scheme)
             stack.push_async_callback(owner.close)
             await prepare(owner, systems, rights=options.socket is not None)
-        clients = [connect(config=_identity(config, system, options), scheme=scheme) for system in systems]
+        configs = [as_system(config, system) if options.impersonate else config for system in systems]
+        clients = [connect(config=each, scheme=scheme) for each in configs]
         for client in clients:
             stack.push_async_callback(client.close)
-        async with _means(options, systems) as means:
+        async with means(_placed(options, systems)) as given:
             pairs = zip(systems, clients, strict=True)
-            managers = [_manager(system, client, metrics, means, options) for system, client in pairs]
+            managers = [_manager(system, client, metrics, given, options) for system, client in pairs]
             ready: dict[str, Check] = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
             if options.webhook_port is not None:
                 from trimtab.cli.webhooks import serving
@@ -132,14 +115,16 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
     return 0
 
 
-def _identity(config: Config, system: System, options: Options) -> Config:
-    """As the system's account: a pod already is, everyone else says so."""
-    if not options.impersonate or config.source == str(SERVICE_ACCOUNT):
-        return config
-    return msgspec.structs.replace(config, headers=(*config.headers, ("Impersonate-User", account(system))))
+def _placed(options: Options, systems: Sequence[System]) -> Places:
+    """Beside the embedded server blobs are in its folder; elsewhere who needs them must be told where."""
+    url = options.blobs or (str(options.data_dir / "blobs") if options.socket else "")
+    for system in systems:
+        if system.needs_blobs and not url:
+            raise NoSystem(f'the system "{system.name}" needs a place for blobs: --blobs postgresql://… or https://…')
+    return msgspec.structs.replace(options, blobs=url)
 
 
-def _manager(system: System, client: ApiClient, metrics: Metrics, means: _Means, options: Options) -> Manager:
+def _manager(system: System, client: ApiClient, metrics: Metrics, means: Means, options: Options) -> Manager:
     clock = SystemClock()
     election = None
     if options.elect:
@@ -165,63 +150,6 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: _Means,
     for controller in system.made(context):
         manager.add(controller)
     return manager
-
-
-class _Means(msgspec.Struct, frozen=True):
-    """What all systems of this process share."""
-
-    blobs: Blobs | None
-    scratch: Scratch
-    queue: Queue
-    workers: Workers
-
-
-@contextlib.asynccontextmanager
-async def _means(options: Options, systems: Sequence[System]) -> AsyncIterator[_Means]:
-    clock = SystemClock()
-    url = options.blobs or (str(options.data_dir / "blobs") if options.socket else "")
-    for system in systems:
-        if system.needs_blobs and not url:
-            raise NoSystem(f'the system "{system.name}" needs a place for blobs: --blobs postgresql://… or https://…')
-    async with contextlib.AsyncExitStack() as stack:
-        files = _files(token_file=options.blobs_token_file, ca_file=options.blobs_ca_file)
-        blobs = connect_blobs(url, **files) if url else None
-        if blobs is not None:
-            stack.push_async_callback(blobs.close)
-            await blobs.ready()
-        queue = connect_queue(
-            options.nats or None,
-            clock=clock,
-            **_files(
-                credentials_file=options.nats_credentials_file,
-                token_file=options.nats_token_file,
-                ca_file=options.nats_ca_file,
-            ),
-        )
-        stack.push_async_callback(queue.close)
-        await queue.ready()
-        workers = await stack.enter_async_context(Workers(min(MOST_WORKERS, os.cpu_count() or 1)))
-        scratch = Scratch(options.data_dir / "scratch", SCRATCH)
-        tidying = asyncio.create_task(_tidy(blobs, scratch, clock), name="tidying")
-        stack.callback(tidying.cancel)
-        yield _Means(blobs, scratch, queue, workers)
-
-
-def _files(**given: Path | None) -> dict[str, Any]:
-    return {name: path for name, path in given.items() if path is not None}
-
-
-async def _tidy(blobs: Blobs | None, scratch: Scratch, clock: Clock) -> None:
-    """Remove what nobody names any more, and of the scratch what is over its bound. Several processes may do so."""
-    while True:
-        await clock.sleep(TIDY_EVERY)
-        try:
-            await scratch.trim()
-            if blobs is not None:
-                collected = await blobs.collect(grace=UNNAMED_FOR)
-                log.info("blobs were collected", count=collected.count, bytes=collected.bytes)
-        except Exception:  # whatever it was, the next time is near
-            log.exception("nothing was tidied")
 
 
 async def _stop_with_input(stop: asyncio.Event) -> asyncio.Task[None]:
