@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from trimtab.model.scheme import Untyped
+from trimtab.systems.images.kinds import SBOM, DiscoveryJob, Image, Registry, VEXSource, VulnerabilityReport
+
+KINDS = (Registry, DiscoveryJob, Image, SBOM, VulnerabilityReport, VEXSource)
 
 VERSION = "images.trimtab.dev/v1alpha1"
 DIGEST = f"sha256:{'a' * 64}"

@@ -14,8 +14,7 @@ import pytest
 
 from tests.runtime.conftest import ADMIN, HOMES
 from tests.runtime.webhooks_gadgets import NAME, serving
-from tests.systems.images.conftest import KINDS
-from tests.systems.images.documents import SPECS, VERSION, VEX, made
+from tests.systems.images.documents import KINDS, SPECS, VERSION, VEX, made
 from trimtab.client.api import ApiClient
 from trimtab.client.connect import connect
 from trimtab.client.protocol import Named, Ref
