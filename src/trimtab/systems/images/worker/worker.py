@@ -47,7 +47,11 @@ def worker(tools: Tools, queue: Queue, *, catalogs: int = 2, sboms: int = 2, sca
     from trimtab.systems.images.worker.sboms import SbomHandler
     from trimtab.systems.images.worker.scans import ScanHandler
 
-    handlers = {CATALOG: CatalogHandler(tools), SBOMS: SbomHandler(tools), SCANS: ScanHandler(tools)}
+    handlers: dict[str, Handler[Any]] = {
+        CATALOG: CatalogHandler(tools),
+        SBOMS: SbomHandler(tools),
+        SCANS: ScanHandler(tools),
+    }
     return Worker(tools, queue, handlers, catalogs=catalogs, sboms=sboms, scans=scans)
 
 
@@ -65,11 +69,12 @@ class Worker:
         scans: int = 2,
         max_deliveries: int = MAX_DELIVERIES,
         deadline: float = DEADLINE,
+        first_pause: float = FIRST_PAUSE,
     ) -> None:
         """`max_deliveries` is the queue's limit, and everybody who consumes names the same `deadline`."""
         self._clock, self._name, self._queue, self._handlers = tools.clock, tools.name, queue, handlers
         self._at_once = {CATALOG: catalogs, SBOMS: sboms, SCANS: scans}
-        self._max_deliveries, self._deadline = max_deliveries, deadline
+        self._max_deliveries, self._deadline, self._first_pause = max_deliveries, deadline, first_pause
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or the queue is closed."""
@@ -127,7 +132,7 @@ class Worker:
         """None when it is; else after how many seconds to try again."""
         handler = self._handlers[delivery.subject]
         names = {"subject": delivery.subject, "worker": self._name, **_names(message)}
-        pause = min(FIRST_PAUSE * 2.0 ** (delivery.deliveries - 1), LONGEST_PAUSE)
+        pause = min(self._first_pause * 2.0 ** (delivery.deliveries - 1), LONGEST_PAUSE)
         try:
             if delivery.deliveries >= self._max_deliveries:
                 await self._give_up(handler, message, delivery.deliveries - 1)
@@ -157,7 +162,7 @@ class Worker:
             except Exception:
                 if attempt == GIVING_UP - 1:
                     raise
-                await self._clock.sleep(FIRST_PAUSE * 2.0**attempt)
+                await self._clock.sleep(self._first_pause * 2.0**attempt)
             else:
                 return
 
