@@ -99,14 +99,13 @@ class Desk:
 
     async def asked(self) -> CreateCatalog:
         """The next message for workers."""
-        messages = self.queue.consume(CATALOG)
-        try:
-            async with asyncio.timeout(30):
-                message = await anext(messages)
+        return await self._nudged(self._asked())
+
+    async def _asked(self) -> CreateCatalog:
+        async with asyncio.timeout(30), contextlib.aclosing(self.queue.consume(CATALOG)) as messages:  # type: ignore[type-var]
+            message = await anext(messages)
             await message.ack()
             return decode(message.payload, CreateCatalog)
-        finally:
-            await messages.aclose()  # type: ignore[attr-defined]
 
     async def take(self, job: str, worker: str = "w1") -> DiscoveryJob:
         """A worker begins to list."""
@@ -169,10 +168,10 @@ class Desk:
         await self.client.delete(Ref(kind, name, self.namespace))
 
     async def until(self, kind: Any, name: str, holds: Callable[[Any], Any]) -> Any:
-        return await until_found(self.client, kind, name, self.namespace, holds)
+        return await self._nudged(until_found(self.client, kind, name, self.namespace, holds))
 
     async def until_gone(self, kind: Any, name: str) -> None:
-        await until_gone(self.client, kind, name, self.namespace)
+        await self._nudged(until_gone(self.client, kind, name, self.namespace))
 
     async def completed(self, job: str, reason: str = "") -> DiscoveryJob:
         """The job, when its run has ended, and so."""
@@ -190,6 +189,13 @@ class Desk:
         while not task.done():
             await self.clock.advance(1)
             await asyncio.wait((task,), timeout=0.01)
+        return task.result()
+
+    async def _nudged(self, awaited: Coroutine[Any, Any, T]) -> T:
+        """A controller that met a conflict looks again a moment later: that moment must pass."""
+        task = asyncio.create_task(awaited)
+        while not (await asyncio.wait((task,), timeout=0.3))[0]:
+            await self.clock.advance(0.1)
         return task.result()
 
     async def running(self, registry: str = "hub") -> Registry:

@@ -20,7 +20,6 @@ from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied
 from trimtab.model.duration import Duration
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.outbound.tls import Tls, TlsError, context
 from trimtab.runtime.schedule import Schedule
 from trimtab.runtime.system import NAMESPACE
 from trimtab.systems.images.kinds import DiscoveryJob, Registry, RegistrySpec, VEXSource
@@ -156,6 +155,8 @@ def _ca_problems(spec: RegistrySpec) -> Iterable[FieldError]:
     text = spec.ca_bundle
     if isinstance(text, UnsetType):
         return
+    from trimtab.runtime.outbound.tls import Tls, TlsError, context  # brings aiohttp, which a server does without
+
     if "PRIVATE KEY-----" in text:
         detail = "holds a private key, which everybody can read here: leave it out, and no longer use it"
         yield FieldError("spec.caBundle", FieldProblem.FORBIDDEN, None, detail)
