@@ -27,7 +27,6 @@ from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Login, NotIdentified, Outcome
 from trimtab.systems.discovery.identify.gnmi_grpc import grpc
 from trimtab.systems.discovery.identify.tls import fingerprint
-from trimtab.systems.discovery.kinds import Evidence
 from trimtab.systems.discovery.vendors.choice import Vendors
 from trimtab.testing.ports import free_ports
 
@@ -70,7 +69,6 @@ async def test_a_device_that_misbehaves_behind_tls_is_known_by_its_key(
     async with GnmiDevice(srlinux(), login=CREDENTIALS, fault=fault, tls=tls) as device:
         why = await failure(access(device, skip_verify=True, timeout=SOON))
     assert (why.outcome, why.pin) == (outcome, fingerprint(der(tls)))
-    assert why.evidence == Evidence(tls_key=why.pin)
     assert says in why.detail
 
 

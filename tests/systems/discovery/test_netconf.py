@@ -98,7 +98,7 @@ async def test_a_user_who_may_not_read_is_told_and_is_no_refused_login() -> None
             await identify(device)
     assert caught.value.outcome is not Outcome.AUTHENTICATION_FAILED
     assert caught.value.login == "accepted"
-    assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
+    assert caught.value.pin == device.pin
 
 
 async def test_a_device_without_netconf_says_so() -> None:
@@ -124,7 +124,7 @@ async def test_a_device_that_misbehaves_is_told_by_its_host_key(fault: Fault, ou
             await identify(device, newest=newest, timeout="1s" if fault is Fault.HANG else "5s")
     assert caught.value.outcome is outcome, caught.value.detail
     assert caught.value.login == "accepted"
-    assert caught.value.evidence == Evidence(ssh_host_key=device.pin)
+    assert caught.value.pin == device.pin
     assert device.failed_logins == 0
 
 

@@ -216,7 +216,6 @@ class TestARealAgent:
         assert failure.outcome is Outcome.AUTHENTICATION_FAILED
         assert "Secret lab" in failure.detail
         assert not any(secret in failure.detail for secret in ("horse", "staple"))
-        assert isinstance(failure.evidence.engine_id, str)
 
     async def test_gets_no_credential_of_v3_that_is_not_admitted_by_its_engine(
         self, agent: Snmpd, port: int, identifier: SnmpIdentifier
@@ -444,7 +443,6 @@ class TestASimulatedAgent:
             identifier, access(port, SEALED, address="127.44.9.9", answer=engine, timeout=Duration("100ms"))
         )
         assert (failure.outcome, failure.login) == (Outcome.TIMED_OUT, "unknown")
-        assert failure.evidence.engine_id == "80001f8880d0c643020f8ffa6a00000000"
 
     async def test_that_is_gone_broke_off(self, port: int, identifier: SnmpIdentifier) -> None:
         failure = await refused(identifier, access(port, address="127.44.9.9"))

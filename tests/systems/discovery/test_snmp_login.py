@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Login
-from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, community, version_of
+from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, community
 from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
 
 
@@ -32,6 +32,7 @@ SEALED = {
     [
         (UNSET, {"community": "public"}, "v2c"),
         (UNSET, {"snmp_user": "u", "community": "public"}, "v3"),
+        (UNSET, {"snmp_user": "", "community": "public"}, "v2c"),
         ("v1", {"community": "public"}, "v1"),
         ("v2c", {"snmp_user": "u", "community": "public"}, "v2c"),
         ("v3", {"community": "public"}, "v3"),
@@ -40,7 +41,8 @@ SEALED = {
 def test_the_version_is_the_profile_s_else_follows_from_the_secret(
     said: str, values: dict[str, str], version: str
 ) -> None:
-    assert version_of(login(**values), TargetConnectionProfileSpec(protocol="snmp", snmp_version=said)) == version
+    profile = TargetConnectionProfileSpec(protocol="snmp", snmp_version=said)
+    assert profile.spoken_snmp(login(**values).values) == version
 
 
 def test_a_community_may_be_any_octets() -> None:

@@ -114,14 +114,12 @@ class NotIdentified(Exception):  # noqa: N818 - it reads as what happened
         *,
         login: LoginEnd | None = None,
         pin: str = "",
-        evidence: Evidence = Evidence(),  # noqa: B008
     ) -> None:
         super().__init__(detail)
         self.outcome = outcome
         self.detail = detail
         self.login: LoginEnd = login or ("refused" if outcome is Outcome.AUTHENTICATION_FAILED else "unknown")
         self.pin = pin
-        self.evidence = evidence
 
 
 class Identifier(Contract):

@@ -53,6 +53,7 @@ class Loop:
         self._woken = asyncio.Event()
         self._prompt = self._asked = self._answered = ""
         self._failures, self._not_before = 0, tools.clock.now()
+        self._began: datetime | None = None  # the last run of this loop: a history has whole seconds, periods have not
         self._task: asyncio.Task[None] | None = None
         self._closing, self._in_run = asyncio.Event(), False
         if at_once:
@@ -169,6 +170,8 @@ class Loop:
         if self._failures:
             return opens(spec.windows, spec.period, None, max(now, self._not_before))
         last = parse_time(history[0].started) if history and not self._prompt else None
+        if last is not None and self._began is not None:
+            last = max(last, self._began)
         return opens(spec.windows, spec.period, last, now)
 
     async def _one(self, going: Run | None) -> None:
@@ -217,7 +220,9 @@ class Loop:
             begun[:] = [run]
             return status.replace(history=history, handled_run=token or status.handled_run)
 
+        began = self._tools.clock.now()
         await self._teller.tell(say)
+        self._began = began
         self._prompt, self._answered = "", token or self._answered
         if self._asked == token:
             self._asked = ""

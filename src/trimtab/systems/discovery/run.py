@@ -44,7 +44,8 @@ from trimtab.systems.discovery.settings import Settings
 from trimtab.systems.discovery.sweeping import Sweeping, Swept, signature
 from trimtab.systems.discovery.targets.devices import Finding
 from trimtab.systems.discovery.targets.fading import Phase
-from trimtab.systems.discovery.targets.parting import Parting, counted, known_addresses
+from trimtab.systems.discovery.targets.matching import addresses_of
+from trimtab.systems.discovery.targets.parting import Parting, counted
 from trimtab.systems.discovery.targets.settler import Settler
 from trimtab.systems.discovery.targets.writing import delete
 from trimtab.systems.discovery.telling import Teller
@@ -161,7 +162,7 @@ class RuleRun:
                 scope=scope,
                 present=present,
                 found=found,
-                seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(known_addresses(t))},
+                seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(addresses_of(t))},
                 unsure=frozenset(scope.addresses.at(p) for p, byte in enumerate(swept.outcomes) if byte in UNSURE),
                 trusted=not poor,
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
@@ -254,7 +255,7 @@ class RuleRun:
             if record.target and record.target not in names:
                 records[address] = msgspec.structs.replace(record, target="")
         for target in targets:
-            for address in known_addresses(target):
+            for address in addresses_of(target):
                 held = records.get(address)
                 if held is not None and address in scope.addresses:
                     followed = scope.follows and scope.followed(address)

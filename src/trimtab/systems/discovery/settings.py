@@ -266,7 +266,7 @@ def lacks(values: Mapping[str, Redacted], profile: TargetConnectionProfileSpec) 
     if profile.protocol == "gnmi":
         return ""  # a client certificate may do
     if profile.protocol == "snmp":
-        if profile.snmp_version == "v3" or (not profile.snmp_version and "snmp-user" in values):
+        if profile.spoken_snmp(values) == "v3":
             return "" if "snmp-user" in values else "has no key snmp-user"
         return "" if "community" in values else "has neither community nor snmp-user"
     if "username" not in values:

@@ -71,8 +71,6 @@ class GnmiIdentifier:
             failure.pin = failure.pin or pin
             if failure.login == "unknown" and not failures.greeted(link.first):
                 failure.login = "unsent"
-            if failure.pin:
-                failure.evidence = msgspec.structs.replace(failure.evidence, tls_key=failure.pin)
             raise
         finally:
             await link.close()

@@ -20,7 +20,7 @@ from trimtab.systems.discovery.identify import snmp_login
 from trimtab.systems.discovery.identify.snmp_community import CommunityAgent, checked, present
 from trimtab.systems.discovery.identify.snmp_exchange import seconds
 from trimtab.systems.discovery.identify.snmp_failures import malformed
-from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users, Version
+from trimtab.systems.discovery.identify.snmp_login import BadLogin, Users
 from trimtab.systems.discovery.identify.snmp_messages import (
     LONGEST_ENGINE_ID,
     BadMessage,
@@ -39,6 +39,7 @@ from trimtab.systems.discovery.kinds import (
     SnmpVendor,
     TargetConnectionProfileSpec,
 )
+from trimtab.systems.discovery.kinds.connection import SnmpVersion
 from trimtab.systems.discovery.vendors.choice import Choice, Vendors, printable
 
 SYS_DESCR = "1.3.6.1.2.1.1.1.0"
@@ -69,7 +70,7 @@ class SnmpIdentifier:
 
     def probe(self, login: Login, profile: TargetConnectionProfileSpec) -> tuple[bytes, Callable[[bytes], bool]]:
         """What the sweep sends to each address, and which datagrams answer it. NotIdentified for a bad Secret."""
-        version = snmp_login.version_of(login, profile)
+        version = profile.spoken_snmp(login.values)
         if version == "v3":
             return engine_discovery(self._number), self._tells
         try:
@@ -94,7 +95,7 @@ class SnmpIdentifier:
 
     async def identify(self, access: Access) -> Identified:
         """What the device is. NotIdentified."""
-        version = snmp_login.version_of(access.login, access.profile)
+        version = access.profile.spoken_snmp(access.login.values)
         limit = seconds(access.profile.timeout) * PATIENCE
         try:
             agent, engine_id = await self._agent(access, version)
@@ -119,7 +120,7 @@ class SnmpIdentifier:
     async def close(self) -> None:
         """There is nothing to end."""
 
-    async def _agent(self, access: Access, version: Version) -> tuple[Agent, str]:
+    async def _agent(self, access: Access, version: SnmpVersion) -> tuple[Agent, str]:
         """The other side, and its engine ID where it must be known first. No credential of v3 was sent yet."""
         if version != "v3":
             return CommunityAgent(access, version, snmp_login.community(access.login), self._number), ""
@@ -129,7 +130,7 @@ class SnmpIdentifier:
             await access.admit(engine.hex)
         return UserAgent(access, user, bytes.fromhex(engine.hex)), engine.hex
 
-    async def _identified(self, access: Access, agent: Agent, version: Version, engine_id: str) -> Identified:
+    async def _identified(self, access: Access, agent: Agent, version: SnmpVersion, engine_id: str) -> Identified:
         if version == "v3":
             return await self._described(agent, await agent.get(SYSTEM), engine_id, standard=True)
         system = _answered(access)
@@ -143,7 +144,7 @@ class SnmpIdentifier:
     async def _described(self, agent: Agent, system: Values, engine_id: str, *, standard: bool) -> Identified:
         if not any(oid in system for oid in SYSTEM):
             detail = "the device answers and shows no system group; allow this login to read 1.3.6.1.2.1.1 there"
-            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail, evidence=Evidence(engine_id=_set(engine_id)))
+            raise NotIdentified(Outcome.PROTOCOL_ERROR, detail)
         choice = self._vendors.snmp(text(system.get(SYS_OBJECT_ID)), text(system.get(SYS_DESCR)))
         entries = choice.spec.oids if choice.spec is not None else ()
         missing = _wanted(choice, standard=standard)
@@ -179,7 +180,7 @@ class SnmpIdentifier:
         )
 
 
-def _first(version: Version) -> tuple[str, ...]:
+def _first(version: SnmpVersion) -> tuple[str, ...]:
     """What is asked first. An agent of v2c may not know its engine ID; one of v1 would then refuse all."""
     return SYSTEM if version == "v1" else (*SYSTEM, ENGINE_ID)
 

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from gufo.snmp import (
     Aes128Key,
@@ -33,8 +33,6 @@ from gufo.snmp.user import KeyType
 
 from trimtab.systems.discovery.findings import Login
 from trimtab.systems.discovery.kinds import TargetConnectionProfileSpec
-
-Version = Literal["v1", "v2c", "v3"]
 
 MOST_USERS = 256
 
@@ -66,20 +64,13 @@ class BadLogin(ValueError):  # noqa: N818 - it reads as what it is
 def problem(login: Login, profile: TargetConnectionProfileSpec) -> str:
     """What is wrong with the Secret for this profile; nothing when it is sound."""
     try:
-        if version_of(login, profile) == "v3":
+        if profile.spoken_snmp(login.values) == "v3":
             check_v3(login)
         else:
             community(login)
     except BadLogin as error:
         return str(error)
     return ""
-
-
-def version_of(login: Login, profile: TargetConnectionProfileSpec) -> Version:
-    """What the profile says, else v3 for a Secret with a user, else v2c."""
-    if isinstance(profile.snmp_version, str):
-        return profile.snmp_version
-    return "v3" if login.values.get("snmp-user") else "v2c"
 
 
 def community(login: Login) -> bytes:

@@ -22,7 +22,6 @@ from trimtab.systems.discovery.identify.snmp_messages import (
     engine_discovery,
     read_engine,
 )
-from trimtab.systems.discovery.kinds import Evidence
 
 T = TypeVar("T")
 Got = Mapping[str, bytes | int | str | float | None]
@@ -38,7 +37,6 @@ class UserAgent:
         self._user = user
         self._each, self._attempts = patience(access.profile)
         self._engine_id = engine_id
-        self._evidence = Evidence(engine_id=engine_id.hex())
         self._session: SnmpSession | None = None
         self.login: LoginEnd = "unsent"
         """What became of the user's credential by now, if the device did not refuse it."""
@@ -55,7 +53,7 @@ class UserAgent:
             return await self._repeated(self._session, oids)
         except TimeoutError:
             if self._user.priv_key is None:
-                raise silent(self._access, self._evidence) from None
+                raise silent(self._access) from None
         self._session = await self._opened()
         try:
             return await self._repeated(self._session, oids)
@@ -63,7 +61,6 @@ class UserAgent:
             raise refused(
                 "the device accepts the auth-password and does not answer what is encrypted; check priv-protocol and "
                 f"priv-password of the Secret {self._access.login.secret}",
-                self._evidence,
             ) from None
 
     def close(self) -> None:
@@ -86,7 +83,7 @@ class UserAgent:
         try:
             await self._again(lambda: self._told(session.refresh()))
         except TimeoutError:
-            raise silent(self._access, self._evidence) from None
+            raise silent(self._access) from None
         return session
 
     async def _repeated(self, session: SnmpSession, oids: Sequence[str]) -> Got:
@@ -112,16 +109,15 @@ class UserAgent:
             raise refused(
                 f"the device refuses the SNMPv3 user of the Secret {self._access.login.secret}; check snmp-user, "
                 "auth-protocol and auth-password, whether it must use privacy, and what the user may read",
-                self._evidence,
             ) from None
         except SnmpError as error:
-            raise malformed(self._access, str(error), self._evidence) from None
+            raise malformed(self._access, str(error)) from None
         except OSError as error:
-            raise not_sent(self._access, error, self._evidence) from None
+            raise not_sent(self._access, error) from None
         except BaseException as error:
             if type(error).__name__ != _PANIC:
                 raise
-            raise malformed(self._access, "it ends in the middle", self._evidence) from None
+            raise malformed(self._access, "it ends in the middle") from None
 
 
 async def discover(access: Access, message_id: int) -> EngineId:

@@ -40,7 +40,7 @@ def meaning(error: Exception, login: Login) -> NotIdentified:
         outcome = Outcome.OPEN
         detail = f"Nothing was sent: SSH cannot use the username of Secret {secret} ({type(error).__name__})."
     refused = isinstance(error, asyncssh.PermissionDenied) and login.end != "unsent"
-    return NotIdentified(outcome, detail, login="refused" if refused else login.end, pin=pin, evidence=login.evidence)
+    return NotIdentified(outcome, detail, login="refused" if refused else login.end, pin=pin)
 
 
 def is_lost(error: Exception) -> bool:

@@ -14,7 +14,6 @@ import asyncssh
 
 from trimtab.model.redacted import Redacted
 from trimtab.systems.discovery.findings import Access, LoginEnd, NotIdentified, Outcome
-from trimtab.systems.discovery.kinds import Evidence
 
 LARGEST_BANNER = 64 * 1024
 
@@ -57,10 +56,6 @@ class Login(asyncssh.SSHClient):
         if self.step is Step.WORK:
             return "accepted"
         return "unknown" if self.sent or self._interactive else "unsent"
-
-    @property
-    def evidence(self) -> Evidence:
-        return Evidence(ssh_host_key=self.pin) if self.pin else Evidence()
 
     def enter(self, step: Step) -> None:
         """Each step has its own time."""

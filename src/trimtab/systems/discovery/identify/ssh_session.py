@@ -77,7 +77,7 @@ async def logged_in(access: Access) -> AsyncIterator[Session]:
     except NotIdentified as failure:
         end = "refused" if failure.login == "refused" else login.end
         pin = failure.pin or login.pin
-        raise NotIdentified(failure.outcome, failure.detail, login=end, pin=pin, evidence=login.evidence) from failure
+        raise NotIdentified(failure.outcome, failure.detail, login=end, pin=pin) from failure
     except (asyncssh.Error, OSError, EOFError) as error:
         raise meaning(error, login) from error
 

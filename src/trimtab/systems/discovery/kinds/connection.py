@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -12,6 +13,7 @@ from trimtab.model.markers import Immutable
 from trimtab.model.resource import Resource, Spec
 
 Protocol = Literal["gnmi", "netconf", "ssh", "snmp"]
+SnmpVersion = Literal["v1", "v2c", "v3"]
 Encoding = Literal["JSON", "JSON_IETF", "PROTO", "ASCII"]
 
 PORTS: dict[Protocol, int] = {"gnmi": 57400, "netconf": 830, "ssh": 22, "snmp": 161}
@@ -53,7 +55,7 @@ class TargetConnectionProfileSpec(Spec):
     ) = UNSET
     snmp_version: (
         Annotated[
-            Literal["v1", "v2c", "v3"],
+            SnmpVersion,
             Meta(description="Unless set: v3 for a Secret with snmp-user, else v2c."),
         ]
         | UnsetType
@@ -73,6 +75,12 @@ class TargetConnectionProfileSpec(Spec):
     commit_candidate: Annotated[
         Literal["candidate", "running"], Meta(description="For whoever configures the Target: which datastore.")
     ] = "candidate"
+
+    def spoken_snmp(self, secret: Mapping[str, object]) -> SnmpVersion:
+        """The version of SNMP with a Secret of these values. An empty user is none."""
+        if isinstance(self.snmp_version, UnsetType):
+            return "v3" if secret.get("snmp-user") else "v2c"
+        return self.snmp_version
 
     @property
     def used_port(self) -> int:

@@ -35,10 +35,10 @@ def asked(connections: Sequence[Connection], question: Question) -> tuple[Asked,
         for number, login in enumerate(connection.logins):
             payload, accepts = question(login, spec)
             probe = msgspec.structs.replace(_probe(spec), payload=payload, accepts=accepts)
-            if is_v3(login, spec):
+            version = spec.spoken_snmp(login.values)
+            if version == "v3":
                 _add(found, ("udp", spec.used_port, "v3"), probe, place, -1)
             else:
-                version = spec.snmp_version or "v2c"
                 _add(found, ("udp", spec.used_port, f"{version} {login.secret}"), probe, place, number)
     return tuple(found.values())
 
@@ -46,12 +46,7 @@ def asked(connections: Sequence[Connection], question: Question) -> tuple[Asked,
 def is_community(connection: Connection) -> bool:
     """Whether it only asks by communities, which no device counts against us."""
     spec = connection.spec
-    return spec.protocol == "snmp" and not any(is_v3(login, spec) for login in connection.logins)
-
-
-def is_v3(login: Login, spec: TargetConnectionProfileSpec) -> bool:
-    """Whether SNMPv3 is spoken with this login."""
-    return spec.snmp_version == "v3" or (not spec.snmp_version and "snmp-user" in login.values)
+    return spec.protocol == "snmp" and all(spec.spoken_snmp(login.values) != "v3" for login in connection.logins)
 
 
 def _probe(spec: TargetConnectionProfileSpec) -> Probe:

@@ -21,13 +21,12 @@ MAX_TRIES = 64
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A device that answered at one address: by which profile, with which Secret, for which entry of the rule."""
+    """A device that answered at one address: by which profile, with which Secret."""
 
     address: str
     profile: str
     secret: str
     identified: Identified
-    entry: str = ""
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from trimtab.systems.discovery.scope.sources import Scope
 from trimtab.systems.discovery.sweep import probe_once
 from trimtab.systems.discovery.targets import fading
 from trimtab.systems.discovery.targets.fading import Missed, Phase, Seen
+from trimtab.systems.discovery.targets.matching import addresses_of
 from trimtab.systems.discovery.targets.writing import delete
 from trimtab.systems.discovery.tools import Tools
 
@@ -90,7 +91,7 @@ class Parting:
 
     def _step(self, target: Target) -> Step | None:
         """What this sweep alone means for a Target; None when nothing changes."""
-        addresses = known_addresses(target)
+        addresses = addresses_of(target)
         phase = phase_of(target)
         if target.name in self._seen or any(address in self._present for address in addresses):
             self._book.ledger.misses.pop(target.name, None)
@@ -120,7 +121,7 @@ class Parting:
     async def _confirmed(self, steps: Sequence[Step]) -> list[Step]:
         """Without those that a last probe finds."""
         doubtful = [s for s in steps if s.after in (Phase.LOST, Phase.DELETED) and self._in_scope(s.target)]
-        known = {address for step in doubtful for address in known_addresses(step.target)}
+        known = {address for step in doubtful for address in addresses_of(step.target)}
         asked = sorted(known - self._found)  # there another device answers
         names = {step.target.name for step in doubtful}
         if not asked:
@@ -131,7 +132,7 @@ class Parting:
         )
         sure = []
         for step in steps:
-            answers = [outcomes.get(address, Outcome.SILENT) for address in known_addresses(step.target)]
+            answers = [outcomes.get(address, Outcome.SILENT) for address in addresses_of(step.target)]
             if step.target.name in names and any(answer.seen or answer is Outcome.NOT_SENT for answer in answers):
                 self._book.ledger.misses.pop(step.target.name, None)
                 continue
@@ -191,16 +192,11 @@ class Parting:
         return self._scope.follows and any(a in records and records[a].followed for a in addresses)
 
     def _in_scope(self, target: Target) -> bool:
-        return any(address in self._scope.addresses for address in known_addresses(target))
+        return any(address in self._scope.addresses for address in addresses_of(target))
 
 
 def _missed(sweeps: int) -> str:
     return f"no answer in {sweeps} sweeps" if sweeps > 1 else "no answer in the last sweep"
-
-
-def known_addresses(target: Target) -> tuple[str, ...]:
-    """All addresses at which it has answered."""
-    return tuple(dict.fromkeys((target.spec.address, *((target.status.addresses or ()) if target.status else ()))))
 
 
 def phase_of(target: Target) -> Phase:
