@@ -149,7 +149,7 @@ async def test_a_secret_without_a_login_is_refused_and_not_shown(
 
 
 async def test_a_good_bundle_is_taken(client: ApiClient, connections: Connections, tmp_path: Path) -> None:
-    bundle = Authority(tmp_path).certificate.read_text()
+    bundle = f"# Főtanúsítvány\n{Authority(tmp_path).certificate.read_text()}"
     async with Credentials(client) as credentials:
         reached = await client_of(registry("registry.example.com:5000", ca_bundle=bundle), connections, credentials)
     assert reached.registry.name == "registry.example.com:5000"

@@ -85,10 +85,10 @@ async def repositories_of(registry: Registry, client: RegistryClient) -> list[st
 
 
 def _tls(registry: Registry, where: Endpoint) -> Tls:
-    ca = (registry.spec.ca_bundle or "").encode()
+    ca = (registry.spec.ca_bundle or "").encode("ascii", "replace")  # comments in a bundle may be in any language
     if ca:
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii", "replace"))
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
         except ssl.SSLError:
             raise Untrusted(where.name, "caBundle holds no certificate in PEM; correct caBundle") from None
     return Tls(ca=ca, insecure=registry.spec.skip_tls_verify)
