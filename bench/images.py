@@ -49,8 +49,8 @@ class Scale(NamedTuple):
     rounds: int
 
 
-FULL = Scale(320, 1536, 5000, 100, 100_000, 3)
-QUICK = Scale(60, 256, 400, 20, 5000, 1)
+FULL = Scale(200, 1536, 5000, 100, 100_000, 3)
+QUICK = Scale(100, 256, 400, 20, 5000, 1)
 
 
 class Row(NamedTuple):

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +19,8 @@ from isal import isal_zlib
 CONFIG = "application/vnd.oci.image.config.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
-FIRST = ("var/lib/dpkg/status", "usr/lib/os-release", "etc/os-release")
-FOLDERS = ("usr/bin", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/python3", "usr/share")
+DPKG = Path("/var/lib/dpkg")
+PRIORITIES = ("required", "important", "standard", "optional", "extra")
 Fill = Callable[[tarfile.TarFile], None]
 
 
@@ -36,11 +37,22 @@ class Layer(NamedTuple):
 
 
 def debian(path: Path, size: int) -> Layer:
-    """Files of this machine up to the size, its package database among them, as a Debian image has them."""
+    """What an installer would make: packages of this machine by priority up to the size, and the database of just these."""
 
     def fill(archive: tarfile.TarFile) -> None:
-        for name in _chosen(size):
-            archive.add(f"/{name}", name, recursive=False)
+        left, status, there = size, list[str](), set[str]()
+        for stanza, files in _packages():
+            if left <= 0:
+                break
+            status.append(stanza)
+            for name in files:
+                if name not in there:
+                    there.add(name)
+                    left -= _added(archive, name)
+        body = "\n\n".join(status).encode() + b"\n"
+        info = tarfile.TarInfo("var/lib/dpkg/status")
+        info.size = len(body)
+        archive.addfile(info, io.BytesIO(body))
 
     return written(path, fill, zlib.compressobj(6, wbits=31))
 
@@ -143,16 +155,29 @@ async def _blob(session: aiohttp.ClientSession, place: str, digest: str, content
         pass
 
 
-def _chosen(size: int) -> Iterator[str]:
-    """The package database, then an equal share of each folder."""
-    yield from (name for name in FIRST if Path("/", name).exists())
-    folders = [folder for folder in FOLDERS if Path("/", folder).is_dir()]
-    for folder in folders:
-        left = size // len(folders)
-        for place, _, files in sorted(os.walk(f"/{folder}")):
-            for name in sorted(files):
-                file = Path(place, name)
-                left -= file.lstat().st_size
-                if left < 0:
-                    break
-                yield str(file).removeprefix("/")
+def _packages() -> Iterator[tuple[str, list[str]]]:
+    """The stanza and the files of each installed package, the more important ones first."""
+    found = []
+    for stanza in (DPKG / "status").read_text().strip().split("\n\n"):
+        fields = dict(_FIELD.findall(stanza))
+        if not fields.get("Status", "").endswith(" installed"):
+            continue
+        name, priority = fields["Package"], fields.get("Priority", "extra")
+        lists = [DPKG / "info" / f"{name}{end}.list" for end in ("", f":{fields.get('Architecture', '')}")]
+        files = next((each.read_text().split("\n") for each in lists if each.exists()), [])
+        rank = PRIORITIES.index(priority) if priority in PRIORITIES else len(PRIORITIES)
+        found.append((rank, name, stanza, [file.removeprefix("/") for file in files if len(file) > 1]))
+    for _, _, stanza, files in sorted(found):
+        yield stanza, files
+
+
+def _added(archive: tarfile.TarFile, name: str) -> int:
+    """Put a file of this machine into the archive; how large it is. What is not there any more is passed over."""
+    try:
+        archive.add(f"/{name}", name, recursive=False)
+        return Path("/", name).lstat().st_size
+    except OSError:
+        return 0
+
+
+_FIELD = re.compile(r"^(Package|Status|Priority|Architecture): *(.*)$", re.MULTILINE)

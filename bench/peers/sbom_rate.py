@@ -1,11 +1,11 @@
 """SBOMs of images of a registry, beside syft's: CPU time, memory, and the packages of both, which must be the same.
 
-The image is like Debian's: a layer of this machine's own files (system libraries, programs, shared data, the package
-database). A second image puts a small layer on the same base. A large one has a gigabyte of noise and many small files.
+The image is like Debian's: one layer with this machine's packages, the most important ones up to a size, and the database
+of just these. A second image puts a small layer on the same base. A large one has a gigabyte of noise and many small files.
 They are in a docker-registry on loopback; each side reads them from there in a process of its own, whose whole CPU time
 counts, the start of Python included. The second image is timed in the process that has read the first, as a worker would.
 
-    python bench/peers/sbom_rate.py [--megabytes 320] [--large 1024] [--rounds 3]
+    python bench/peers/sbom_rate.py [--megabytes 200] [--large 1024] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -85,19 +84,14 @@ def _theirs(reference: str) -> Side:
 
 def _ours(host: str, cache: Path, *repositories: str) -> tuple[Side, dict[str, Any]]:
     """Our side in a process of its own; its CPU time is all of the process's, less that of images after the first."""
-    command = [sys.executable, str(CHILD), host, TAG, str(cache), *repositories]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    said = child.stdout.read()
-    child.stdout.close()
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RuntimeError(f"our side ended with {child.returncode}")
+    with tempfile.NamedTemporaryFile() as noted:
+        command = [sys.executable, str(syft.USED), noted.name, sys.executable, str(CHILD), host, TAG, str(cache)]
+        said = subprocess.run([*command, *repositories], stdout=subprocess.PIPE, check=True).stdout
+        used = json.loads(Path(noted.name).read_text())
     told: dict[str, Any] = json.loads(said)
-    cpu = used.ru_utime + used.ru_stime - sum(told["seconds"][1:])
+    cpu = used["cpu"] - sum(told["seconds"][1:])
     packages = {syft.of_purl(PackageURL.from_string(each)) for each in told["purls"]}
-    return Side(cpu, used.ru_maxrss * 1024, packages), told
+    return Side(cpu, used["peak"], packages), told
 
 
 def show(figures: Figures) -> None:
@@ -127,7 +121,7 @@ def differences(figures: Figures) -> list[str]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--megabytes", type=int, default=320, help="of the layer's files")
+    arguments.add_argument("--megabytes", type=int, default=200, help="of the layer's files")
     arguments.add_argument("--large", type=int, default=1024, help="megabytes of the large image")
     arguments.add_argument("--rounds", type=int, default=3)
     given = arguments.parse_args()

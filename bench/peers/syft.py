@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ CONFIG = "application/vnd.oci.image.config.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+USED = Path(__file__).with_name("used.py")
 TYPES = ("deb", "apk", "rpm", "pypi", "npm", "golang", "maven", "gem", "cargo")
 
 
@@ -93,21 +95,14 @@ def _run(source: str) -> Scan:
             "SYFT_CHECK_FOR_APP_UPDATE": "false",
             "SYFT_REGISTRY_INSECURE_USE_HTTP": "true",
         }
-        process = subprocess.Popen(
-            [syft, "-q", "scan", source, "-o", f"cyclonedx-json={out}"],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        noise = process.stderr.read() if process.stderr else b""
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.stderr:
-            process.stderr.close()
-        if process.returncode:
-            raise RuntimeError(f"syft failed: {noise.decode(errors='replace')[-2000:]}")
+        noted = Path(scratch) / "used.json"
+        command = [sys.executable, USED, noted, syft, "-q", "scan", source, "-o", f"cyclonedx-json={out}"]
+        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise RuntimeError(f"syft failed: {done.stderr.decode(errors='replace')[-2000:]}")
+        used = json.loads(noted.read_text())
         document = json.loads(out.read_text())
-    return Scan(document.get("components", []), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    return Scan(document.get("components", []), used["cpu"], used["peak"])
 
 
 def packages(found: Scan) -> set[tuple[str, str, str]]:
