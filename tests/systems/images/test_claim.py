@@ -174,6 +174,26 @@ def test_what_is_pushed_during_a_run_is_for_the_next(whole: bool) -> None:
     assert pushed(released(meanwhile, LATER, succeeded=True)) == {"team/app": ("2",)}
 
 
+def test_after_failures_what_was_pushed_waits_longer_each_time_until_a_run_succeeds() -> None:
+    told = with_pushed({}, {"team/app": ("1",)})
+    assert claim.pushed_after(told) is None
+    waits = []
+    for _ in range(7):
+        told = released(claimed(told, msgspec.structs.replace(SCHEDULED, only=pushed(told))), LATER, succeeded=False)
+        after = claim.pushed_after(told)
+        assert after is not None
+        waits.append((after - NOW).total_seconds())
+    assert waits == [60, 120, 240, 480, 900, 900, 900]
+    assert pushed(told) == {"team/app": ("1",)}
+    done = released(claimed(told, SCHEDULED), LATER, succeeded=True)
+    assert claim.pushed_after(with_pushed(done, {"team/app": ("2",)})) is None
+
+
+def test_a_failure_of_a_run_that_took_nothing_lets_no_push_wait() -> None:
+    done = released(claimed({}, SCHEDULED), LATER, succeeded=False)
+    assert claim.pushed_after(with_pushed(done, {"team/app": ("1",)})) is None
+
+
 def covers(only: Any, repository: str, tag: str) -> bool:
     return claim.EVERYTHING in only or (repository in only and (not only[repository] or tag in only[repository]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
@@ -23,11 +23,14 @@ RUNNING_PUSHED = f"{PREFIX}running-pushed"
 """What was pushed before a whole listing began, which sees it too."""
 PUSHED = f"{PREFIX}pushed"
 """Repositories and tags that the registry told of, in JSON; the next run takes them."""
+PUSHED_FAILURES = f"{PREFIX}pushed-failures"
+"""How many runs in a row could not have what was pushed."""
 RELEASE = f"{PREFIX}release-removal"
 """The id of the run that held a removal back: what it would have removed may go."""
 LAST_DISCOVERED = f"{PREFIX}last-discovered-at"
 MOST_PUSHED = 500
 MOST_BYTES = 32 << 10
+FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
 EVERYTHING = "*"
 """In place of repositories, where too many were pushed to name them."""
 
@@ -93,11 +96,13 @@ def released(annotations: Mapping[str, str], now: datetime, *, succeeded: bool) 
         if name.startswith(f"{PREFIX}running-discovery") and value:
             new[name.replace("running-", "last-", 1)] = value
     if succeeded:
+        new.pop(PUSHED_FAILURES, None)
         new[LAST_DISCOVERED] = format_time(now)
         return new
     for taken in (RUNNING_ONLY, RUNNING_PUSHED):
         if again := _only(annotations.get(taken, "")):
             new = with_pushed(new, again)
+            new[PUSHED_FAILURES] = str(_number(annotations.get(PUSHED_FAILURES, "")) + 1)
     return new
 
 
@@ -112,6 +117,14 @@ def last_started(annotations: Mapping[str, str]) -> datetime | None:
 def pushed(annotations: Mapping[str, str]) -> Only | None:
     """What the registry told of and no run has taken; None when there is nothing. No tags are all of a repository."""
     return _only(annotations.get(PUSHED, ""))
+
+
+def pushed_after(annotations: Mapping[str, str]) -> datetime | None:
+    """From when on what was pushed may be taken; None is at once. After a run that failed it waits, longer each time."""
+    failures, began = _number(annotations.get(PUSHED_FAILURES, "")), last_started(annotations)
+    if not failures or began is None:
+        return None
+    return began + timedelta(seconds=min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE))
 
 
 def with_pushed(annotations: Mapping[str, str], more: Only) -> dict[str, str]:
