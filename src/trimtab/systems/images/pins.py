@@ -5,6 +5,7 @@ The owners have the SBOM's uid, so that one that was made again under its old na
 
 from __future__ import annotations
 
+from trimtab.runtime.objects import uid_of
 from trimtab.systems.images.kinds import SBOM
 
 FINALIZER = "images.trimtab.dev/blobs"
@@ -12,12 +13,17 @@ FINALIZER = "images.trimtab.dev/blobs"
 
 
 def documents_owner(sbom: SBOM) -> str:
-    return f"{_owner(sbom)}/documents"
+    return f"{_owner(sbom.namespace, sbom.name, uid_of(sbom))}/documents"
 
 
 def report_owner(sbom: SBOM) -> str:
-    return f"{_owner(sbom)}/report"
+    return former_report_owner(sbom.namespace, sbom.name, uid_of(sbom))
 
 
-def _owner(sbom: SBOM) -> str:
-    return f"images/SBOM/{sbom.namespace}/{sbom.name}/{sbom.metadata.uid}"
+def former_report_owner(namespace: str, name: str, uid: str) -> str:
+    """Of an SBOM that may be gone."""
+    return f"{_owner(namespace, name, uid)}/report"
+
+
+def _owner(namespace: str, name: str, uid: str) -> str:
+    return f"images/SBOM/{namespace}/{name}/{uid}"

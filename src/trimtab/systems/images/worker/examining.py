@@ -1,0 +1,79 @@
+"""An inventory, a database and VEX statements in; a report out. For a worker process, which takes and gives bytes."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import msgspec
+
+from trimtab.systems.images.kinds.image import Severities, TopFinding
+from trimtab.systems.images.layers.image import Inventory
+from trimtab.systems.images.vex_sources import load
+from trimtab.systems.images.vulnerabilities import severity, vex
+from trimtab.systems.images.vulnerabilities.matching import scan_file
+from trimtab.systems.images.vulnerabilities.report import Finding, Report
+
+MOST_TOP = 20
+
+
+class Unreadable(ValueError):  # noqa: N818 - it reads as what happened
+    """The inventory is of another version, or none at all."""
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """The report as a document, and what its resource says of it. `database` is the digest of what was read."""
+
+    document: bytes
+    database: str
+    summary: Severities
+    top: tuple[TopFinding, ...]
+    not_checked: int
+    not_comparable: int
+
+
+def examine(inventory: bytes, database: Path, statements: Path | None, image: tuple[str, ...]) -> Examined:
+    """`image` are package URLs that mean it. Unreadable, DatabaseError."""
+    try:
+        found = msgspec.msgpack.decode(inventory, type=Inventory)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unreadable("the inventory of the SBOM cannot be read by this version") from None
+    report = scan_file(found.packages, found.distro, database)
+    if statements is not None:
+        report = vex.apply(report, _index(statements), image=image, packages=found.packages)
+    return Examined(
+        document=msgspec.json.encode(report),
+        database=report.database,
+        summary=Severities(**msgspec.structs.asdict(report.summary)),
+        top=top_of(report),
+        not_checked=sum(each.packages for each in report.uncovered),
+        not_comparable=report.not_comparable_count,
+    )
+
+
+def top_of(report: Report) -> tuple[TopFinding, ...]:
+    """The worst that are not suppressed, each package once."""
+    findings = [finding for result in report.results for finding in result.findings if not finding.suppressed]
+    findings.sort(key=_worst_first)
+    return tuple(dict.fromkeys(map(_brief, findings)))[:MOST_TOP]
+
+
+def _worst_first(finding: Finding) -> tuple[int, float, str, str, str]:
+    rank = severity.rank(finding.severity)
+    return rank, -(finding.score or 0.0), finding.id, finding.package, finding.installed_version
+
+
+def _brief(finding: Finding) -> TopFinding:
+    brief = TopFinding(
+        id=finding.id[:128],
+        severity=finding.severity,
+        package=finding.package[:255],
+        installed_version=finding.installed_version[:255],
+    )
+    return brief.replace(fixed_version=finding.fixed_versions[0][:255]) if finding.fixed_versions else brief
+
+
+@functools.lru_cache(maxsize=2)
+def _index(statements: Path) -> vex.VexIndex:
+    """Its name says its content, so it is the same for many reports."""
+    return vex.VexIndex(load(statements))

@@ -1,0 +1,214 @@
+"""VEX statements of a namespace: from objects, ConfigMaps and blobs; broken ones are told and left out."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.systems.images.scan_kit import openvex
+from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Ref
+from trimtab.model.kubernetes import ConfigMap
+from trimtab.model.objectmeta import ObjectMeta
+from trimtab.storage.blobs import BlobDamaged
+from trimtab.storage.folder import FolderBlobs
+from trimtab.storage.scratch import Scratch
+from trimtab.systems.images.kinds import ConfigMapRef, VEXSource, VEXSourceSpec
+from trimtab.systems.images.vex_sources import VexSources, load, looked_up, read_source
+
+BASH = "pkg:deb/debian/bash"
+ONE, TWO = openvex("CVE-1", BASH), openvex("CVE-2", BASH, name="urn:vex:2")
+
+
+@pytest.fixture
+async def blobs(tmp_path: Path) -> FolderBlobs:
+    made = FolderBlobs(tmp_path / "blobs")
+    await made.ready()
+    return made
+
+
+@pytest.fixture
+def sources(defined: ApiClient, blobs: FolderBlobs, tmp_path: Path) -> VexSources:
+    return VexSources(defined, blobs, Scratch(tmp_path / "scratch", 1 << 30))
+
+
+async def source(client: ApiClient, namespace: str, name: str, **spec: Any) -> VEXSource:
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    return await client.create(VEXSource(metadata=metadata, spec=VEXSourceSpec(**spec)))
+
+
+async def config_map(client: ApiClient, namespace: str, name: str, **fields: Any) -> None:
+    await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), **fields))
+
+
+async def vulnerabilities(sources: VexSources, namespace: str) -> list[str]:
+    async with sources.statements(namespace) as found:
+        documents = load(found.path) if found.path else ()
+    return sorted(
+        name for document in documents for statement in document.statements for name in statement.vulnerabilities
+    )
+
+
+def repository(**documents: str) -> bytes:
+    """A zip file of a VEX repository, with one folder around everything."""
+    packages = [{"id": BASH, "location": f"pkg/{name}.json"} for name in documents]
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("hub-main/vex-repository.json", json.dumps({"name": "A hub"}))
+        archive.writestr("hub-main/index.json", json.dumps({"packages": packages}))
+        for name, text in documents.items():
+            archive.writestr(f"hub-main/pkg/{name}.json", text)
+    return whole.getvalue()
+
+
+async def test_without_sources_nobody_says_anything(sources: VexSources, namespace: str) -> None:
+    async with sources.statements(namespace) as found:
+        assert found == (None, "")
+
+
+async def test_all_kinds_of_sources_are_gathered(
+    defined: ApiClient, namespace: str, sources: VexSources, blobs: FolderBlobs
+) -> None:
+    await source(defined, namespace, "inline", inline=ONE)
+    await config_map(defined, namespace, "statements", data={"a.json": TWO})
+    await source(defined, namespace, "map", config_map=ConfigMapRef(name="statements"))
+    zipped = await blobs.put(repository(three=openvex("CVE-3", BASH, name="urn:vex:3")))
+    await source(defined, namespace, "hub", blob=zipped)
+    single = await blobs.put(openvex("CVE-4", BASH, name="urn:vex:4").encode())
+    await source(defined, namespace, "single", blob=single)
+    assert await vulnerabilities(sources, namespace) == ["CVE-1", "CVE-2", "CVE-3", "CVE-4"]
+
+
+async def test_a_source_that_is_switched_off_or_in_another_namespace_does_not_count(
+    defined: ApiClient, namespace: str, sources: VexSources
+) -> None:
+    await source(defined, namespace, "off", inline=ONE, enabled=False)
+    await source(defined, "default", f"far-{namespace}", inline=TWO)
+    assert await vulnerabilities(sources, namespace) == []
+
+
+async def test_a_source_says_how_much_it_has(defined: ApiClient, namespace: str, blobs: FolderBlobs) -> None:
+    read = await read_source(defined, blobs, await source(defined, namespace, "inline", inline=ONE))
+    assert (len(read.documents), read.statements, read.skipped, read.problem) == (1, 1, (), "")
+
+
+async def test_a_key_that_is_no_document_is_skipped_and_named(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs
+) -> None:
+    more = {"binary": base64.b64encode(TWO.encode()).decode()}
+    await config_map(defined, namespace, "mixed", data={"bad": "{", "good": ONE}, binary_data=more)
+    mixed = await source(defined, namespace, "mixed", config_map=ConfigMapRef(name="mixed"))
+    read = await read_source(defined, blobs, mixed)
+    assert (len(read.documents), read.problem) == (2, "")
+    assert len(read.skipped) == 1
+    assert read.skipped[0].startswith("bad: it is no OpenVEX document")
+
+
+async def test_a_statement_that_was_left_out_is_named(defined: ApiClient, namespace: str, blobs: FolderBlobs) -> None:
+    vague = json.loads(ONE)
+    vague["statements"].append({"vulnerability": {"name": "CVE-9"}, "status": "perhaps"})
+    await config_map(defined, namespace, "vague", data={"vague": json.dumps(vague)})
+    read = await read_source(
+        defined, blobs, await source(defined, namespace, "vague", config_map=ConfigMapRef(name="vague"))
+    )
+    assert read.statements == 1
+    assert len(read.skipped) == 1
+    assert "statement 1" in read.skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"config_map": ConfigMapRef(name="nowhere")}, "there is no ConfigMap nowhere"),
+        ({"blob": f"sha256:{'0' * 64}"}, "import it again"),
+        ({"blob": "latest"}, "is no digest"),
+    ],
+)
+async def test_a_source_that_leads_nowhere_says_so_and_others_count(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, sources: VexSources, spec: dict[str, Any], why: str
+) -> None:
+    broken = await source(defined, namespace, "broken", **spec)
+    read = await read_source(defined, blobs, broken)
+    assert why in read.problem
+    assert read.documents == ()
+    await source(defined, namespace, "good", inline=ONE)
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"PK\3\4 damaged", b"PK", repository(), b""])
+async def test_a_blob_that_is_no_repository_says_so_without_a_path_of_this_machine(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, content: bytes
+) -> None:
+    read = await read_source(defined, blobs, await source(defined, namespace, "bad", blob=await blobs.put(content)))
+    assert read.problem
+    assert "/tmp" not in read.problem
+
+
+async def test_a_blob_that_is_too_large_is_refused(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimtab.systems.images.vex_sources.LARGEST_BLOB", 100)
+    large = await source(defined, namespace, "large", blob=await blobs.put(repository(one=ONE)))
+    assert "limit" in (await read_source(defined, blobs, large)).problem
+
+
+async def test_a_blob_that_is_damaged_is_told_of_its_source_and_stops_whoever_would_scan_without_it(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, sources: VexSources, tmp_path: Path
+) -> None:
+    digest = await blobs.put(ONE.encode())
+    damaged = await source(defined, namespace, "damaged", blob=digest)
+    (file,) = (tmp_path / "blobs" / "sha256").glob(f"*/{digest.partition(':')[2]}")
+    file.write_bytes(TWO.encode())
+    assert "damaged" in (await read_source(defined, blobs, damaged)).problem
+    with pytest.raises(BlobDamaged):
+        await vulnerabilities(sources, namespace)
+    await blobs.put(ONE.encode())
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+
+
+async def test_the_digest_follows_the_contents_and_nothing_else(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs
+) -> None:
+    await source(defined, namespace, "one", inline=ONE)
+    first, _ = await looked_up(defined, blobs, namespace)
+    assert first.startswith("sha256:")
+    await config_map(defined, namespace, "same", data={"same": ONE})
+    await source(defined, namespace, "same", config_map=ConfigMapRef(name="same"))
+    assert (await looked_up(defined, blobs, namespace))[0] == first
+    held = await defined.get(ConfigMap, "same", namespace)
+    await defined.patch(held, held.replace(data={"same": TWO}))
+    second, _ = await looked_up(defined, blobs, namespace)
+    assert second != first
+    await defined.delete(Ref(VEXSource, "same", namespace))
+    assert (await looked_up(defined, blobs, namespace))[0] == first
+    await defined.delete(Ref(VEXSource, "one", namespace))
+    assert (await looked_up(defined, blobs, namespace))[0] == ""
+
+
+async def test_what_was_read_is_kept_for_as_long_as_the_contents_are_the_same(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, sources: VexSources, tmp_path: Path
+) -> None:
+    digest = await blobs.put(repository(one=ONE))
+    await source(defined, namespace, "hub", blob=digest)
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+    (file,) = (tmp_path / "blobs" / "sha256").glob(f"*/{digest.partition(':')[2]}")
+    file.write_bytes(b"not read again")
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+
+
+async def test_a_blob_that_comes_back_counts_again(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, sources: VexSources, tmp_path: Path
+) -> None:
+    await source(defined, namespace, "hub", blob=await blobs.put(ONE.encode()))
+    shutil.rmtree(tmp_path / "blobs")
+    await blobs.ready()
+    assert await vulnerabilities(sources, namespace) == []
+    await blobs.put(ONE.encode())
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
