@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from trimtab.model.conditions import Conditions
 from trimtab.model.kind import Column
@@ -27,7 +27,7 @@ class DiscoveryJobSpec(Spec):
     registry: Annotated[Name, Immutable(), Meta(description="The Registry, in this namespace.")]
     manual_guid: (
         Annotated[str, Meta(max_length=128, description="Another value asks for another discovery.")] | UnsetType
-    ) = UNSET
+    ) = field(default=UNSET, name="manualGUID")
     until: Annotated[Until, Meta(description="What must be there of every image when the job is completed.")] = "SBOMs"
 
 
@@ -100,8 +100,10 @@ class DiscoveryJobStatus(Spec):
 
     conditions: Conditions | UnsetType = UNSET
     observed_generation: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
-    observed_manual_guid: Annotated[str, Meta(max_length=128)] | UnsetType = UNSET
-    run_id: Annotated[str, Meta(max_length=63)] | UnsetType = UNSET
+    observed_manual_guid: Annotated[str, Meta(max_length=128)] | UnsetType = field(
+        default=UNSET, name="observedManualGUID"
+    )
+    run_id: Annotated[str, Meta(max_length=63)] | UnsetType = field(default=UNSET, name="runID")
     fence: Annotated[int, Meta(ge=0, description="Grows with each worker that takes the run.")] | UnsetType = UNSET
     type: Annotated[Literal["manual", "scheduled"], Meta(description="What asked for it.")] | UnsetType = UNSET
     worker: Annotated[str, Meta(max_length=253, description="Who lists.")] | UnsetType = UNSET
