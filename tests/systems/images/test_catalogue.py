@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,10 +25,10 @@ from trimtab.systems.images.registry.outcomes import (
 )
 from trimtab.systems.images.registry.references import image_name
 from trimtab.systems.images.runs.catalogue import (
-    Builder,
     Catalogue,
     Pictured,
     Tag,
+    Unreadable,
     decode,
     diff,
     encode,
@@ -36,6 +38,7 @@ from trimtab.systems.images.runs.catalogue import (
     member_refs,
     members,
 )
+from trimtab.systems.images.runs.cataloguing import Builder
 
 AMD = Platform("linux", "amd64")
 LAYER = Layer("application/gzip", "sha256:layer", 7, "sha256:diff", "RUN it")
@@ -101,6 +104,25 @@ def test_what_was_found_is_in_the_catalogue_with_its_images() -> None:
         members={"app": ["1"]},
     )
     assert decode(encode(made)) == made
+
+
+def test_layers_that_images_share_are_written_once() -> None:
+    one, many = before({"1": "a"}), before({f"{n}": f"d{n}" for n in range(50)})
+    assert encode(one).count(b"sha256:layer") == encode(many).count(b"sha256:layer") == 1
+    assert decode(encode(many)) == many
+
+
+@pytest.mark.parametrize("content", [b"", b"\xc1", b"\x80", encode(Catalogue())[:-1], b"{}"])
+def test_what_is_no_catalogue_is_refused(content: bytes) -> None:
+    with pytest.raises(Unreadable):
+        decode(content)
+
+
+def test_a_catalogue_that_refers_to_no_layer_is_refused() -> None:
+    written = msgspec.msgpack.decode(encode(before({"1": "a"})))
+    written["layers"] = []
+    with pytest.raises(Unreadable):
+        decode(msgspec.msgpack.encode(written))
 
 
 def test_a_known_digest_takes_its_images_over_from_before() -> None:

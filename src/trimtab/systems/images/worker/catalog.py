@@ -33,7 +33,8 @@ from trimtab.systems.images.registry.listing import Listing
 from trimtab.systems.images.registry.outcomes import Coverage, Failed, Outcome, Skipped, SkipReason
 from trimtab.systems.images.registry.references import is_tag
 from trimtab.systems.images.runs import catalogue as catalogues
-from trimtab.systems.images.runs.catalogue import Builder, Catalogue
+from trimtab.systems.images.runs.catalogue import Catalogue
+from trimtab.systems.images.runs.cataloguing import Builder
 from trimtab.systems.images.runs.states import PROGRESSING, told
 from trimtab.systems.images.worker.handling import Later, Tools
 from trimtab.systems.images.worker.hold import Hold, Lost
