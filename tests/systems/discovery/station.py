@@ -106,6 +106,7 @@ class Station:
         secret: str,
         *,
         kind: str = "DiscoveryRuleIPRange",
+        source: str = "",
         period: str = "500ms",
         annotations: Mapping[str, str] | None = None,
         fallback: tuple[str, ...] = (),
@@ -113,7 +114,7 @@ class Station:
         **more: Any,
     ) -> DiscoveryRule:
         spec = DiscoveryRuleSpec(
-            rule_ref=RuleRef(group=GROUP, version="v1alpha1", kind=kind, name=name),
+            rule_ref=RuleRef(group=GROUP, version="v1alpha1", kind=kind, name=source or name),
             discovery_profile=DiscoveryProfile(
                 credentials=secret, connection_profiles=profiles, fallback_credentials=fallback
             )

@@ -127,7 +127,7 @@ def test_a_problem_is_named_by_its_path(spec: dict[str, Any], path: str) -> None
 def test_a_source_that_is_probed_needs_a_profile() -> None:
     (problem,) = rule_problems(unprofiled(), source("10.1.0.0/24"))
     assert str(problem) == (
-        "spec.discoveryProfile: Required value: range is probed: say how, or give it a defaultSchema"
+        "spec.discoveryProfile: Required value: range is probed: say how; a DiscoveryRuleIPRange with a defaultSchema is not"
     )
 
 

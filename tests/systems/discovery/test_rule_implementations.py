@@ -87,6 +87,22 @@ async def test_a_change_of_the_object_is_swept_at_once(listing: Station) -> None
     await listing.until(Target, "switch-2", is_ready)
 
 
+async def test_objects_of_two_kinds_with_one_name_are_two(listing: Station) -> None:
+    await listed(listing, "lab", "127.22.0.1")
+    await listing.ranges("lab", "127.22.0.8/29")
+    await rule(listing, "lab", period="1h")
+    await listing.rule("ranges", ("snmp",), "login", source="lab", period="1h")
+    for name in ("lab", "ranges"):
+        await listing.until(DiscoveryRule, name, is_ready)
+    held = await listing.client.get(LIST, "lab", listing.namespace)
+    await listing.client.patch(held, Untyped({**held.raw, "spec": {"text": "127.22.0.2"}}))
+    await listing.until(Target, "switch-2", is_ready)
+    owners = {name: target.metadata.owner_references[0].name for name, target in (await listing.targets()).items()}
+    assert (owners["switch-2"], owners["switch-9"]) == ("lab", "ranges")
+    untouched = await listing.client.get(DiscoveryRule, "ranges", listing.namespace)
+    assert len(untouched.status.history) == 1
+
+
 async def test_the_rule_says_that_its_object_is_missing_until_it_comes(listing: Station) -> None:
     await rule(listing, "lab")
     waiting = await listing.until(DiscoveryRule, "lab", lambda rule: condition(rule, "Ready"))

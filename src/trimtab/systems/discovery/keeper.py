@@ -80,7 +80,7 @@ class Keeper:
 
     async def keep_up(self, rule: DiscoveryRule) -> Result | None:
         request = Request(rule.namespace, rule.name)
-        gathered = await gather(self._client, rule)
+        gathered = await gather(self._client, rule, self._tools.shared)
         loop = self.loops.get(request)
         if rule.spec.suspend or gathered.settings is None:
             await self.end(request, "Suspended" if rule.spec.suspend else "InvalidProfile")

@@ -124,7 +124,7 @@ def fit_problems(
         return []
     profile = rule.spec.discovery_profile
     if isinstance(profile, UnsetType):
-        detail = f"{reach.source} is probed: say how, or give it a defaultSchema"
+        detail = f"{reach.source} is probed: say how; a DiscoveryRuleIPRange with a defaultSchema is not"
         return [FieldError("spec.discoveryProfile", FieldProblem.REQUIRED, None, detail)]
     used = [profiles[name].spec for name in dict.fromkeys(profile.connection_profiles) if name in profiles]
     plan = rule_plan(rule.spec, reach.addresses, used, shared or Shared())

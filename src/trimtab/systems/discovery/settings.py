@@ -35,7 +35,7 @@ from trimtab.systems.discovery.kinds import (
 )
 from trimtab.systems.discovery.problems import rule_problems, source_problems
 from trimtab.systems.discovery.scope.implementations import Entry, Static, of
-from trimtab.systems.discovery.scope.plan import limits
+from trimtab.systems.discovery.scope.plan import Shared
 from trimtab.systems.discovery.vendors.choice import Vendors
 
 VENDOR = "DiscoveryVendorProfile"
@@ -81,14 +81,14 @@ class Gathered(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-async def gather(client: CachedClient, rule: DiscoveryRule) -> Gathered:
+async def gather(client: CachedClient, rule: DiscoveryRule, shared: Shared) -> Gathered:
     """Read from the cache all that the rule names."""
-    return await _Gathering(client, rule).gathered()
+    return await _Gathering(client, rule, shared).gathered()
 
 
 class _Gathering:
-    def __init__(self, client: CachedClient, rule: DiscoveryRule) -> None:
-        self._client, self._rule = client, rule
+    def __init__(self, client: CachedClient, rule: DiscoveryRule, shared: Shared) -> None:
+        self._client, self._rule, self._shared = client, rule, shared
         self._credentials = Credentials(client, cached=True)
         self._profiles: dict[tuple[str, str], ProfileStatus] = {}
         self._strangers: list[ProfileStatus] = []
@@ -118,7 +118,7 @@ class _Gathering:
         offers = [offer for entry in spec.target_connection_profiles if (offer := await self._offer(entry)) is not None]
         vendors = await self._vendors()  # a broken one that the rule does not name is shown, and stops nothing
         stopping = [f"{p.kind} {p.name}: {p.message}" for p in self._profiles.values() if not p.valid]
-        wrong = await asyncio.to_thread(rule_problems, self._rule, self._source, self._connections, limits())
+        wrong = await asyncio.to_thread(rule_problems, self._rule, self._source, self._connections, self._shared)
         named = [self._profiles[key] for key in sorted(self._profiles)]
         profiles = tuple([*named, *self._strangers][:MAX_PROFILES])
         problems = (*map(str, wrong), *sorted(stopping))
