@@ -12,9 +12,16 @@ from trimtab.cli.options import (
     BlobsToken,
     BlobsUrl,
     Context,
+    DataDir,
     Kubeconfig,
+    LogFormat,
     Namespace,
+    NatsCa,
+    NatsCredentials,
+    NatsToken,
+    NatsUrl,
     access,
+    log_as,
     one_of,
     seconds,
 )
@@ -133,6 +140,155 @@ def report(
     place = Place(blobs, blobs_token_file, blobs_ca_file)
     reached = access(kubeconfig, context, namespace)
     raise typer.Exit(images_report.report(reached, _wanted(image, platform, registry), options, place))
+
+
+@app.command()
+def preview(
+    registry: Annotated[
+        str, typer.Argument(metavar="[REGISTRY]", help="The name of a Registry.", show_default=False)
+    ] = "",
+    filename: Annotated[
+        Path | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="A Registry that is not applied.", show_default=False),
+    ] = None,
+    tags: Annotated[int, typer.Option(min=0, help="Selected tags of each repository that are named.")] = 3,
+    output: Annotated[str, typer.Option("--output", "-o", help="table or json.")] = "table",
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show which tags a Registry's filters select, listed from this machine. Nothing is written.
+
+    Example:  trimtab images preview -f registry.yaml --tags 10
+    """
+    from trimtab.cli import images_preview
+
+    form = one_of(output, ("table", "json"), "--output")
+    options = images_preview.Options(file=filename, tags=tags, json=form == "json")
+    raise typer.Exit(images_preview.preview(access(kubeconfig, context, namespace), registry, options))
+
+
+@app.command("import-db")
+def import_db(
+    source: Source = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Begin anew, instead of adding to what is there.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only say what is there.")] = False,
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Import what is known to be wrong with packages: OSV documents, as osv.dev has them for download.
+
+    Documents that are there already are renewed by newer ones. A folder may have zip files in it.
+
+    Example:  trimtab images import-db ./osv && trimtab images import-db --show
+    """
+    from trimtab.cli import images_import_db
+    from trimtab.cli.blobs import Place
+
+    place = Place(blobs, blobs_token_file, blobs_ca_file)
+    reached = access(kubeconfig, context, "")
+    if show:
+        if source is not None or replace:
+            raise typer.BadParameter("it imports nothing: leave DIR|ZIP and --replace out", param_hint="--show")
+        raise typer.Exit(images_import_db.show(reached, place))
+    if source is None:
+        raise typer.BadParameter("name a folder or a zip file with OSV documents, or --show", param_hint="DIR|ZIP")
+    raise typer.Exit(images_import_db.import_db(reached, source, replace=replace, place=place))
+
+
+@app.command("import-vex")
+def import_vex(
+    source: Annotated[
+        Path, typer.Argument(metavar="DIR|ZIP|FILE", help="A VEX repository, or one document.", show_default=False)
+    ],
+    name: Annotated[str, typer.Argument(help="The VEXSource to make, or to renew.", show_default=False)],
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Let OpenVEX statements of vendors count for all images of a namespace, by a VEXSource.
+
+    Example:  trimtab images import-vex vexhub.zip vexhub
+    """
+    from trimtab.cli import images_import_vex
+    from trimtab.cli.blobs import Place
+
+    place = Place(blobs, blobs_token_file, blobs_ca_file)
+    raise typer.Exit(images_import_vex.import_vex(access(kubeconfig, context, namespace), source, name, place))
+
+
+@app.command()
+def worker(
+    nats: NatsUrl = "",
+    nats_credentials_file: NatsCredentials = None,
+    nats_token_file: NatsToken = None,
+    nats_ca_file: NatsCa = None,
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Images at once.")] = 2,
+    name: Annotated[
+        str, typer.Option(help="What it is called; default: the host, and something of its own.", show_default=False)
+    ] = "",
+    impersonate: Annotated[bool, typer.Option(help="Act as the account of the system images.")] = True,
+    data_dir: DataDir = Path(".trimtab"),
+    log_format: LogFormat = "auto",
+) -> None:
+    """Do the work of image discovery on this machine, too, until Ctrl-C. As many as wanted may run.
+
+    Example:  trimtab images worker --nats nats://queue:4222 --blobs postgresql://db/blobs --kubeconfig ~/.kube/config
+    """
+    from trimtab.cli import images_worker
+
+    log_as(log_format)
+    options = images_worker.Options(
+        data_dir=data_dir,
+        blobs=blobs,
+        blobs_token_file=blobs_token_file,
+        blobs_ca_file=blobs_ca_file,
+        nats=nats,
+        nats_credentials_file=nats_credentials_file,
+        nats_token_file=nats_token_file,
+        nats_ca_file=nats_ca_file,
+        kubeconfig=kubeconfig,
+        context=context,
+        impersonate=impersonate,
+        concurrency=concurrency,
+        name=name,
+    )
+    raise typer.Exit(images_worker.work(options))
+
+
+@app.command()
+def listen(
+    where: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0 picks one.")] = "127.0.0.1:7480",
+    tls_certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="In PEM; without, it is plain HTTP.", show_default=False)
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key in PEM.", show_default=False)] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    log_format: LogFormat = "auto",
+) -> None:
+    """Take what registries tell of pushes, until Ctrl-C: what was pushed is discovered at once.
+
+    A registry sends its notifications to /NAMESPACE/REGISTRY, with the token that the Registry's spec.notifications names.
+
+    Example:  trimtab images listen --listen 0.0.0.0:7480 --tls-certificate tls.crt --tls-key tls.key
+    """
+    from trimtab.cli import images_listen
+
+    log_as(log_format)
+    options = images_listen.Options(listen=where, certificate=tls_certificate, key=tls_key)
+    raise typer.Exit(images_listen.listen(access(kubeconfig, context, ""), options))
 
 
 def _wanted(text: str, platform: str, registry: str) -> Wanted:
