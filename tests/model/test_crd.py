@@ -200,6 +200,20 @@ def test_rules_name_reserved_words_as_cel_escapes_them() -> None:
     assert "!has(self.__namespace__) || has(oldSelf.__namespace__)" in rules
 
 
+def test_a_kind_that_is_called_as_lists_of_another_is_refused() -> None:
+    class Ferry(Resource, group="harbour", version="v1"):
+        spec: Spec
+
+    class FerryList(Resource, group="harbour", version="v1"):
+        spec: Spec
+
+    scheme = Scheme()
+    scheme.register(Ferry)
+    scheme.register(FerryList)
+    with pytest.raises(ValueError, match="a list of Ferry is called FerryList"):
+        crds(scheme)
+
+
 def test_an_immutable_field_of_a_list_without_keys_is_refused() -> None:
     class Lists(Spec):
         ports: tuple[Port, ...]

@@ -42,9 +42,13 @@ def crd(
 
 
 def crds(scheme: Scheme) -> list[Document]:
-    """The definitions of all kinds in a scheme, by name. Of the versions of a kind the first registered is stored."""
+    """The definitions of all kinds in a scheme, by name. Of the versions of a kind the first registered is stored.
+    ValueError when a kind has the name that lists of another one have: no server would ever serve both."""
     together: dict[tuple[str, str], list[Kind]] = {}
+    lists = {(kind.group, kind.list_kind): kind.kind for kind in scheme.kinds}
     for kind in scheme.kinds:
+        if listed := lists.get((kind.group, kind.kind)):
+            raise ValueError(f"a list of {listed} is called {kind.kind}: give the kind {kind.kind} another name")
         if kind.group:
             together.setdefault((kind.group, kind.plural), []).append(kind)
     return [crd(together[key], scheme=scheme) for key in sorted(together)]
