@@ -51,3 +51,9 @@ def test_a_system_of_a_file_knows_where_it_is_from(written: Path) -> None:
     path = written / "own.py"
     path.write_text(TEXT + "SYSTEM = System(name='other', reconciles=(Quiet,))")
     assert (operator(path).name, operator(path).source) == ("other", str(path))
+
+
+def test_a_file_that_only_has_the_name_of_an_installed_system_does_not_take_its_place(written: Path) -> None:
+    (written / "discovery.py").write_text(TEXT)
+    with pytest.raises(NoSystem, match='two systems are called "discovery"'):
+        load("discovery", [written / "discovery.py"])
