@@ -142,12 +142,6 @@ class RegistryStatus(Spec):
     next_discovery_time: Annotated[Time, Meta(description="When the next scheduled discovery is due.")] | UnsetType = (
         UNSET
     )
-    last_scan_time: Annotated[Time, Meta(description="When all SBOMs were last sent to be scanned.")] | UnsetType = (
-        UNSET
-    )
-    scanned_database: (
-        Annotated[str, Meta(max_length=128, description="The vulnerability database of the last scan.")] | UnsetType
-    ) = UNSET
     images: Count | UnsetType = UNSET
     missing: Annotated[Count, Meta(description="Images whose tags are gone.")] | UnsetType = UNSET
     held_run: (
