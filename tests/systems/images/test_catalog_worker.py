@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.runtime.widgets import logged, until, until_found
+from tests.runtime.widgets import Tap, logged, until, until_found
 from tests.systems.images.listing_kit import AMD, ARM, MULTI, Bench, GatedBlobs, lab_registry, renamed, tools
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
+from trimtab.client.transport import Call, Reply
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry as LabRegistry
 from trimtab.lab.registry_faults import Answered, FaultProxy, Stalled
 from trimtab.model.clock import SystemClock, format_time, parse_time
 from trimtab.model.conditions import get_condition
+from trimtab.runtime.queue import LocalQueue, Queue
+from trimtab.runtime.queue.nats import NatsQueue
 from trimtab.systems.images.kinds import DiscoveryJob, Filter, MatchCondition, PlatformFilter, Registry
+from trimtab.systems.images.messages import CATALOG, encode
 from trimtab.systems.images.runs.states import End, ended
 from trimtab.systems.images.worker.catalog import CatalogHandler
 from trimtab.systems.images.worker.handling import Later, Tools
+from trimtab.systems.images.worker.worker import Worker
 from trimtab.testing.clock import FakeClock
+from trimtab.testing.nats import NatsServer
 from trimtab.testing.pki import Authority
 from trimtab.testing.ports import free_ports
 
@@ -461,3 +468,108 @@ async def test_a_run_that_ends_in_mid_listing_stops_its_worker(
     await clock.advance(20)
     await asyncio.wait_for(working, 25)
     assert not (await bench.status()).listed
+
+
+# --- by the queue ----------------------------------------------------------------------------------------------------
+
+
+class Ahead(SystemClock):
+    """The clock of one who has waited for a while."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=61)
+
+
+@pytest.fixture(params=["local", "nats"])
+async def queues(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Callable[[], Queue]]:
+    """Makes the queue of one worker; all share what is in it."""
+    if request.param == "local":
+        shared = LocalQueue(SystemClock())
+        yield lambda: shared
+        return
+    made_here: list[Queue] = []
+    (tmp_path / "nats").mkdir()
+    with NatsServer(tmp_path / "nats") as server:
+
+        def connected() -> Queue:
+            made_here.append(NatsQueue(server.url))
+            return made_here[-1]
+
+        yield connected
+        for queue in made_here:
+            await queue.close()
+
+
+@contextlib.asynccontextmanager
+async def working(mine: Tools, queue: Queue) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    running = asyncio.create_task(Worker(mine, queue, {CATALOG: CatalogHandler(mine)}, deadline=1.0).run(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+
+
+async def test_another_worker_goes_on_where_one_froze_and_that_one_cannot_write_when_it_thaws(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs], queues: Callable[[], Queue]
+) -> None:
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    slow, gate = gated
+    frozen = renamed(slow, clock=FakeClock(SystemClock().now()))  # it reports nothing
+    queue = queues()
+    await queue.publish(CATALOG, encode(message))
+    deliveries = queue.consume(CATALOG, deadline=1.0)
+    await anext(deliveries)  # and never settles what it got
+    late = asyncio.create_task(CatalogHandler(frozen).handle(message))
+    await gate.reached.wait()
+    async with (
+        tools(bench.client, bench.folder, name="next", clock=Ahead()) as other,
+        working(other, queues()),
+    ):
+        job = await until_found(bench.client, DiscoveryJob, message.job, bench.namespace, lambda job: job.status.listed)
+        await until_empty(queue)
+    gate.opened.set()
+    await late
+    await deliveries.aclose()  # type: ignore[attr-defined]
+    assert (job.status.worker, job.status.fence) == ("next", 2)
+    assert (await bench.job()).metadata.resource_version == job.metadata.resource_version
+    assert (await bench.catalogue()).members == {"app": ["1"]}
+
+
+async def until_empty(queue: Queue) -> None:
+    async with asyncio.timeout(20):
+        while await queue.depth(CATALOG):  # noqa: ASYNC110 - a queue tells nobody that it is empty
+            await asyncio.sleep(0.01)
+
+
+class Cut(Tap):
+    """An API server that takes no writes for a while."""
+
+    away = False
+
+    async def call(self, call: Call) -> Reply:
+        if self.away and not call.safe:
+            raise ConnectionResetError("the API server is away")
+        return await super().call(call)
+
+
+async def test_an_api_server_that_is_away_at_the_end_costs_only_another_try(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    slow, gate = gated
+    cut = Cut(bench.client.transport)
+    handler = CatalogHandler(renamed(slow, client=ApiClient(cut, bench.client.scheme)))
+    first = asyncio.create_task(handler.handle(message))
+    await gate.reached.wait()
+    cut.away = True
+    gate.opened.set()
+    with pytest.raises(OSError, match="away"):
+        await first
+    cut.away = False
+    await handler.handle(message)
+    status = await bench.status()
+    assert (status.fence, reason_of(status)[1] is not None) == (2, True)

@@ -126,7 +126,7 @@ class _Run:
 
     async def _put(self, catalogue: Catalogue) -> Listed:
         try:
-            content = catalogues.encode(catalogue)
+            content = await asyncio.to_thread(catalogues.encode, catalogue)  # a large one takes a while
             digest = await self._tools.blobs.put(
                 content, media_type=catalogues.MEDIA_TYPE, max_bytes=catalogues.MAX_BYTES
             )
@@ -174,7 +174,7 @@ class _Run:
             return None
         try:
             content = await read(self._tools.blobs, parse_digest(digest), max_bytes=catalogues.MAX_BYTES)
-            return catalogues.decode(content)
+            return await asyncio.to_thread(catalogues.decode, content)
         except (BlobMissing, BlobDamaged, BlobTooLarge, ValueError) as error:
             log.warning("the catalogue before cannot be read", registry=self._registry.name, error=str(error))
             self._forgot = True

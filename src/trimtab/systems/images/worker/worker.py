@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
+from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.runtime.queue import Message as Delivery
 from trimtab.runtime.queue import Queue, QueueUnavailable
@@ -147,7 +148,7 @@ class Worker:
                 kind=type(error).__name__,
                 error=str(error),
                 deliveries=delivery.deliveries,
-                exc_info=True,
+                exc_info=not isinstance(error, OSError | StatusError),  # those say all themselves
                 **names,
             )
             return pause
