@@ -352,7 +352,9 @@ async def test_a_push_runs_for_what_was_pushed_and_comes_again_when_that_fails(d
     assert (first.type, first.only) == ("scheduled", {"app": ["2.0"]})
     assert "pushed" not in notes(await desk.running())
     await desk.listed(RESERVED, reason="RegistryUnavailable", message="it does not answer")
-    second = await desk.asked()
+    await desk.free()
+    assert await desk.queue.depth("images.catalog") == 0  # not at once
+    second = await desk.later(60, desk.asked())
     assert second.only == {"app": ["2.0"]}
     assert second.run != first.run
 

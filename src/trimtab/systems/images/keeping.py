@@ -92,7 +92,12 @@ class Keeper:
         if following is not None and following <= now:
             return True, None, following
         pushed = None if schedule.suspend else claim.pushed(annotations)
-        return bool(pushed), pushed, following
+        if not pushed:
+            return False, None, following
+        again = claim.pushed_after(annotations)
+        if again is not None and again > now:
+            return False, None, min(again, following) if following is not None else again
+        return True, pushed, following
 
     async def _claim(self, registry: Registry, only: claim.Only | None) -> Result | None:
         """A scheduled run: its job is the reserved one, whose controller sees the claim."""
