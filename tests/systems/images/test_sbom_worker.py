@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,24 +16,30 @@ import pytest
 from msgspec import UNSET
 
 from tests.systems.images.layer_kit import DEBIAN, dpkg_stanza
-from tests.systems.images.worker_kit import RUN, Bench, bench, condition, layers_of
+from tests.systems.images.worker_kit import RUN, Bench, Crash, Steps, bench, condition, layers_of
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry as LabRegistry
 from trimtab.lab.registry_faults import Answered, Corrupted, Dropped, Truncated
 from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import Secret
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.redacted import Redacted, basic
 from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.owners import controller_of, owned_by
 from trimtab.storage.blobs import BlobMissing, Digest, read
-from trimtab.systems.images.kinds import SBOM, Attempt, Image, Registry
+from trimtab.storage.folder import FolderBlobs
+from trimtab.storage.scratch import Scratch
+from trimtab.systems.images.kinds import SBOM, Attempt, Image, ImageLayer, Registry
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.pins import FINALIZER
 from trimtab.systems.images.registry.references import digest_of
 from trimtab.systems.images.worker import documents
 from trimtab.systems.images.worker.handling import Later
+from trimtab.systems.images.worker.layers import SMALL, Layers
 from trimtab.systems.images.worker.sboms import SbomHandler
+from trimtab.testing.pki import Authority
 from trimtab.testing.ports import free_ports
 
 BASE = made.layer({"usr/lib/os-release": DEBIAN, "var/lib/dpkg/status": dpkg_stanza("bash", "5.2.15-2")})
@@ -64,6 +72,11 @@ def handler(at: Bench) -> SbomHandler:
 async def packages(at: Bench, sbom: SBOM) -> list[str]:
     content = await read(at.tools.blobs, Digest(sbom.spec.documents.inventory), max_bytes=1 << 20)
     return [package.name for package in documents.decode(content).packages]
+
+
+def is_ready(image: Image) -> bool:
+    told = condition(image, "Ready")
+    return told is not None and told.status == "True"
 
 
 async def failure(at: Bench, image: Image) -> tuple[str, Attempt]:
@@ -178,12 +191,39 @@ async def test_an_image_that_does_not_say_when_it_was_made_is_dated_by_its_objec
 
 
 async def test_killed_between_create_and_pin_the_next_delivery_pins(at: Bench, handler: SbomHandler) -> None:
+    class Killed(FolderBlobs):
+        async def pin(self, digest: Digest, owner: str) -> None:
+            raise Crash
+
     image = await at.pushed("team/app", "1.0", APP)
-    await handler.handle(at.message(image))
+    killed = msgspec.structs.replace(at.tools, blobs=Killed(at.folder / "blobs"))
+    with pytest.raises(Crash):
+        await SbomHandler(killed).handle(at.message(image))
     sbom = await at.sbom(image)
-    await at.tools.blobs.unpin(f"images/SBOM/{at.namespace}/{sbom.name}/{sbom.metadata.uid}/documents")
+    assert not (await at.image(image)).status
     await handler.handle(at.message(image))
     assert await kept(at, sbom)
+    assert is_ready(await at.image(image))
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+async def test_killed_at_any_step_the_next_delivery_completes_it(at: Bench, handler: SbomHandler, done: bool) -> None:
+    await at.pusher.push("team/app", "1.0", APP)
+    for step in itertools.count(1):
+        image = await at.known("team/app", f"{step}", APP)
+        steps = Steps(step, done=done)
+        tools = msgspec.structs.replace(
+            at.tools, client=steps.through(at.tools.client), blobs=steps.through(at.tools.blobs)
+        )
+        try:
+            await SbomHandler(tools).handle(at.message(image))
+        except Crash:
+            await handler.handle(at.message(image))
+        assert is_ready(await at.image(image))
+        assert await kept(at, await at.sbom(image))
+        if steps.count < step:
+            break
+    assert step > 10
 
 
 async def test_documents_that_were_lost_are_made_again(at: Bench, handler: SbomHandler) -> None:
@@ -295,7 +335,8 @@ async def test_an_image_without_layers_has_an_empty_sbom(at: Bench, handler: Sbo
 
 
 async def test_a_gzip_bomb_fails_the_image(at: Bench, handler: SbomHandler) -> None:
-    bomb = made.MadeLayer(made.Blob(BASE.blob.media_type, gzip.compress(bytes(300 << 20), 6)), BASE.diff_id)
+    many = gzip.compress(bytes(1 << 20)) * 300  # members of one stream
+    bomb = made.MadeLayer(made.Blob(BASE.blob.media_type, many), BASE.diff_id)
     image = await at.pushed("team/bomb", "1.0", made.image([bomb]))
     await handler.handle(at.message(image))
     assert (await failure(at, image))[0] == "LayerTooLarge"
@@ -339,6 +380,36 @@ async def test_a_secret_that_is_missing_fails_the_image(at: Bench, handler: Sbom
     assert (await failure(at, image))[0] == "SecretNotFound"
 
 
+async def secret(at: Bench, name: str, password: str) -> None:
+    data = {"username": "alice", "password": password}
+    metadata = ObjectMeta(name=name, namespace=at.namespace)
+    await at.client.create(Secret(metadata=metadata, string_data=data))
+
+
+async def test_a_registry_with_a_login_is_read_by_the_secret_and_no_word_of_it_is_told(
+    at: Bench, handler: SbomHandler, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    trusted = ssl.create_default_context(cafile=str(authority.certificate))
+    login = {"Authorization": basic("alice", Redacted("s3cret")).reveal()}
+    (port,) = free_ports(1)
+    with LabRegistry(tmp_path / "closed", port, tls=authority.server("closed"), logins={"alice": "s3cret"}) as closed:
+        async with made.Pusher(closed.url, headers=lambda _: login, tls=trusted) as pusher:
+            await pusher.push("team/app", "1.0", APP)
+        await secret(at, "wrong", "wr0ng")
+        await secret(at, "right", "s3cret")
+        spec = at.registry.spec.replace(uri=closed.url, plain_http=False, ca_bundle=authority.certificate.read_text())
+        held = await at.client.patch(at.registry, at.registry.replace(spec=spec.replace(auth_secret="wrong")))
+        image = await at.known("team/app", "1.0", APP)
+        await handler.handle(at.message(image))
+        assert (await failure(at, image))[0] == "AuthenticationFailed"
+        assert "wr0ng" not in str((await at.image(image)).raw)
+        await at.client.patch(held, held.replace(spec=spec.replace(auth_secret="right")))
+        await handler.handle(at.message(image))
+    assert is_ready(await at.image(image))
+    assert await packages(at, await at.sbom(image)) == ["bash", "left-pad"]
+
+
 async def test_a_busy_registry_is_waited_for_as_long_as_it_wishes(at: Bench, handler: SbomHandler) -> None:
     image = await at.pushed("team/app", "1.0", APP)
     at.proxy.fault("GET", BLOBS, Answered(429, {"Retry-After": "301"}))
@@ -371,18 +442,14 @@ async def test_a_success_after_a_failure_clears_what_was_wrong(at: Bench, handle
     now = await at.image(image)
     assert now.status
     assert now.status.attempt == Attempt(run="run-2")
-    ready = condition(now, "Ready")
-    assert ready is not None
-    assert ready.status == "True"
+    assert is_ready(now)
 
 
-async def test_giving_up_says_nothing_against_an_sbom_that_is_there(at: Bench, handler: SbomHandler) -> None:
+async def test_giving_up_on_an_sbom_that_is_there_only_says_the_last_word(at: Bench, handler: SbomHandler) -> None:
     image = await at.pushed("team/app", "1.0", APP)
     await handler.handle(at.message(image))
     await handler.give_up(at.message(image, "run-2"), "5 deliveries did not end well")
-    ready = condition(await at.image(image), "Ready")
-    assert ready is not None
-    assert ready.status == "True"
+    assert is_ready(await at.image(image))
 
 
 async def test_the_sbom_of_an_image_before_is_waited_for(at: Bench, handler: SbomHandler) -> None:
@@ -430,6 +497,34 @@ async def test_an_image_with_more_packages_than_are_held_is_refused(
     image = await at.pushed("team/app", "1.0", APP)
     await handler.handle(at.message(image))
     assert (await failure(at, image))[0] == "LayerTooLarge"
+
+
+class _Pulls:
+    """Pulls that wait for each other, and how many ran at once."""
+
+    def __init__(self, layers: dict[str, bytes]) -> None:
+        self._layers, self._running, self.most = layers, 0, 0
+
+    async def pieces(self, layer: ImageLayer) -> AsyncGenerator[bytes, None]:
+        self._running += 1
+        self.most = max(self.most, self._running)
+        for _ in range(20):
+            await asyncio.sleep(0)  # others get as far as they may
+        yield self._layers[layer.digest]
+        self._running -= 1
+
+
+@pytest.mark.parametrize(("size", "most"), [(SMALL + 1, 1), (SMALL, 3)])
+async def test_large_layers_are_read_one_at_a_time_whatever_images_they_are_of(
+    tmp_path: Path, size: int, most: int
+) -> None:
+    some = [made.layer({"file": str(number).encode()}) for number in range(8)]
+    pulls = _Pulls({each.blob.digest: each.blob.content for each in some})
+    layers = Layers(Scratch(tmp_path, 1 << 20))
+    wanted = [ImageLayer(digest=each.blob.digest, diff_id=each.diff_id, size=size) for each in some]
+    results = await asyncio.gather(*(layers.result(layer, pulls.pieces) for layer in wanted))
+    assert [result.diff_id for result in results] == [each.diff_id for each in some]
+    assert pulls.most == most
 
 
 async def test_a_small_layer_that_unpacks_to_much_is_read_as_a_large_one(at: Bench, handler: SbomHandler) -> None:

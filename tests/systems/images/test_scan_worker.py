@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -11,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.runtime.widgets import until_found
 from tests.systems.images.scan_kit import BASH, LEFT_PAD, OTHER, advisory, database, home, openvex
-from tests.systems.images.worker_kit import Bench, bench, condition
+from tests.systems.images.worker_kit import Bench, Crash, Steps, bench, condition
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
 from trimtab.model.errors import StatusError
@@ -20,6 +22,7 @@ from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.owners import controller_of, own
+from trimtab.runtime.queue import LocalQueue
 from trimtab.runtime.system import NAMESPACE
 from trimtab.storage.blobs import BlobMissing, Digest, read
 from trimtab.storage.folder import FolderBlobs
@@ -36,13 +39,14 @@ from trimtab.systems.images.kinds import (
 )
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.layers.image import Inventory
-from trimtab.systems.images.messages import ScanSBOM
+from trimtab.systems.images.messages import SCANS, ScanSBOM, encode
 from trimtab.systems.images.packages.package import Distro, Package
 from trimtab.systems.images.pins import FINALIZER, documents_owner
 from trimtab.systems.images.vulnerabilities.report import Report
 from trimtab.systems.images.worker import documents
 from trimtab.systems.images.worker.handling import Later
 from trimtab.systems.images.worker.scans import ScanHandler
+from trimtab.systems.images.worker.worker import worker
 from trimtab.testing.clock import FakeClock
 
 DIGEST, INDEX = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
@@ -345,6 +349,47 @@ async def test_an_sbom_that_goes_while_it_is_scanned_leaves_no_pin(at: Bench, tm
     tools = msgspec.structs.replace(at.tools, blobs=Meanwhile(tmp_path / "blobs"))
     await ScanHandler(tools).handle(message(sbom))
     assert not await is_kept(at, (await report(at, sbom)).spec.document)
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+async def test_killed_at_any_step_the_next_delivery_completes_it(
+    at: Bench, handler: ScanHandler, tmp_path: Path, done: bool
+) -> None:
+    dated = [await imported(at, tmp_path, BASH), await imported(at, tmp_path, BASH, LEFT_PAD)]
+    for step in itertools.count(1):
+        sbom = await made_sbom(at, f"sbom-{step}")
+        await imported(at, tmp_path, BASH)
+        await handler.handle(message(sbom))
+        await imported(at, tmp_path, BASH, LEFT_PAD)
+        steps = Steps(step, done=done)
+        tools = msgspec.structs.replace(
+            at.tools, client=steps.through(at.tools.client), blobs=steps.through(at.tools.blobs)
+        )
+        try:
+            await ScanHandler(tools).handle(message(sbom))
+        except Crash:
+            await handler.handle(message(sbom))
+        made = await report(at, sbom)
+        assert made.spec.database == dated[1]
+        assert await is_kept(at, made.spec.document)
+        assert (await scanned(at, sbom))[:2] == ("True", "Scanned")
+        if steps.count < step:
+            break
+    assert step > 8
+
+
+async def test_from_message_to_report_by_a_worker_with_a_queue(at: Bench, tmp_path: Path, clock: FakeClock) -> None:
+    await imported(at, tmp_path, BASH)
+    sbom = await made_sbom(at)
+    queue = LocalQueue(clock=clock)
+    stop = asyncio.Event()
+    working = asyncio.create_task(worker(at.tools, queue).run(stop))
+    await queue.publish(SCANS, encode(message(sbom)))
+    told = await until_found(at.client, SBOM, sbom.name, at.namespace, lambda sbom: condition(sbom, "Scanned"))
+    assert condition(told, "Scanned") is not None
+    assert (await report(at, sbom)).spec.summary == Severities(high=1)
+    stop.set()
+    await working
 
 
 async def test_a_lost_store_of_scratch_costs_time_only(at: Bench, handler: ScanHandler, tmp_path: Path) -> None:

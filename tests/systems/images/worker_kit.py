@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,11 @@ RUN = "run-1"
 class Bench:
     """One namespace with a Registry object `main`, whose registry is behind `proxy`."""
 
-    def __init__(self, client: ApiClient, namespace: str, tools: Tools, proxy: FaultProxy, pusher: made.Pusher) -> None:
-        self.client, self.namespace, self.tools, self.proxy, self.pusher = client, namespace, tools, proxy, pusher
+    def __init__(
+        self, client: ApiClient, namespace: str, folder: Path, tools: Tools, proxy: FaultProxy, pusher: made.Pusher
+    ) -> None:
+        self.client, self.namespace, self.folder = client, namespace, folder
+        self.tools, self.proxy, self.pusher = tools, proxy, pusher
         self.registry: Registry
 
     async def ready(self, **spec: Any) -> None:
@@ -119,7 +123,41 @@ async def bench(
             connections=connections,
             credentials=credentials,
         )
-        yield Bench(client, namespace, tools, proxy, pusher)
+        yield Bench(client, namespace, folder, tools, proxy, pusher)
+
+
+class Crash(BaseException):
+    """The process ended here."""
+
+
+class Steps:
+    """Counts calls to the outside, and ends the process at one of them: before it, or when it is done."""
+
+    def __init__(self, at: int, *, done: bool) -> None:
+        self.at, self.done, self.count = at, done, 0
+
+    def through(self, inner: Any) -> Any:
+        """The same object, with its calls counted."""
+        return _Counted(inner, self)
+
+    async def take(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        self.count += 1
+        if self.count != self.at:
+            return await call()
+        if self.done:
+            await call()
+        raise Crash
+
+
+class _Counted:
+    def __init__(self, inner: Any, steps: Steps) -> None:
+        self._inner, self._steps = inner, steps
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+        return lambda *args, **kwargs: self._steps.take(lambda: found(*args, **kwargs))
 
 
 def condition(obj: Any, kind: str) -> Condition | None:

@@ -10,6 +10,7 @@ cannot be done ever is written to the Image, with the run that asked; what canno
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -50,6 +51,7 @@ from trimtab.systems.images.worker.layers import Gathered, Layers
 from trimtab.systems.images.worker.patience import Patience
 from trimtab.systems.images.worker.statuses import change_status, find
 
+GENERATED = "SBOMGenerated"
 MANY = 2000
 """Packages whose documents are written in a process of their own."""
 MOST_WARNINGS, LONGEST = 20, 512
@@ -92,15 +94,16 @@ class SbomHandler:
             await self._fail(image, message.run, "DocumentTooLarge", str(error))
         else:
             self._patience.forget(uid_of(image))
-            await self._tell(image, Attempt(run=message.run), ok=True, reason="SBOMGenerated")
+            await self._tell(image, Attempt(run=message.run), ok=True, reason=GENERATED)
 
     async def give_up(self, message: GenerateSBOM, why: str) -> None:
         image = await find(self._tools.client, Image, message.image, message.namespace, message.image_uid)
         if image is None:
             return
         sbom = await find(self._tools.client, SBOM, image.name, image.namespace)
-        if sbom is not None and owned_by(sbom, image):
-            return  # it was made; only the last word was missing, and the next run says it
+        if sbom is not None and owned_by(sbom, image) and await self._pinned(sbom):
+            await self._tell(image, Attempt(run=message.run), ok=True, reason=GENERATED)
+            return  # only the last word was missing
         reason, last = self._patience.last(uid_of(image))
         await self._fail(image, message.run, reason or "GivenUp", f"{last} ({why})" if last else why)
 
@@ -135,15 +138,15 @@ class SbomHandler:
         else:
             written = await in_thread(documents.write, content, subject, created)
         put = self._tools.blobs.put
-        names = Documents(
-            spdx=await put(written.spdx, media_type=spdx.MEDIA_TYPE),
-            cyclonedx=await put(written.cyclonedx, media_type=cyclonedx.MEDIA_TYPE),
-            inventory=await put(content, media_type=documents.INVENTORY_TYPE, max_bytes=documents.LARGEST_INVENTORY),
+        names = await asyncio.gather(
+            put(written.spdx, media_type=spdx.MEDIA_TYPE),
+            put(written.cyclonedx, media_type=cyclonedx.MEDIA_TYPE),
+            put(content, media_type=documents.INVENTORY_TYPE, max_bytes=documents.LARGEST_INVENTORY),
         )
         distro = f"{inventory.distro.id} {inventory.distro.version}".strip()[:128]
         return SBOMSpec(
             **documents.metadata_of(image.spec),
-            documents=names,
+            documents=Documents(spdx=names[0], cyclonedx=names[1], inventory=names[2]),
             distro=distro or UNSET,
             packages=dict(sorted(Counter(package.type for package in inventory.packages).items())) or UNSET,
             package_count=len(inventory.packages),
@@ -186,8 +189,8 @@ class SbomHandler:
         have been before us."""
         named, owner = sbom.spec.documents, documents_owner(sbom)
         try:
-            for digest in (named.spdx, named.cyclonedx, named.inventory):
-                await self._tools.blobs.pin(Digest(digest), owner)
+            digests = (named.spdx, named.cyclonedx, named.inventory)
+            await asyncio.gather(*(self._tools.blobs.pin(Digest(digest), owner) for digest in digests))
         except BlobMissing:
             return False
         current = await find(self._tools.client, SBOM, sbom.name, sbom.namespace, uid_of(sbom))
