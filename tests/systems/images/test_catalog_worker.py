@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.runtime.widgets import Tap, logged, until, until_found
+from tests.runtime.widgets import Tap, logged, tapped, until, until_found
 from tests.systems.images.listing_kit import AMD, ARM, MULTI, Bench, GatedBlobs, lab_registry, renamed, tools
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
@@ -382,6 +382,20 @@ async def test_a_run_whose_claim_was_taken_away_ends_and_keeps_no_blob(
     assert (await bench.blobs.collect(grace=0)).count == 1
 
 
+async def test_a_job_that_is_deleted_in_mid_run_ends_its_worker_and_keeps_no_blob(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    late = asyncio.create_task(CatalogHandler(slow).handle(message))
+    await gate.reached.wait()
+    await bench.client.delete(Ref(DiscoveryJob, message.job, bench.namespace))
+    gate.opened.set()
+    await late
+    assert (await bench.blobs.collect(grace=0)).count == 1
+
+
 async def test_a_worker_that_is_stopped_lets_another_go_on_at_once(
     bench: Bench, peer: Peer, mine: Tools, gated: tuple[Tools, GatedBlobs]
 ) -> None:
@@ -436,10 +450,7 @@ async def stuck(bench: Bench, peer: Peer) -> AsyncIterator[tuple[asyncio.Task[No
         working = asyncio.create_task(CatalogHandler(mine).handle(message))
         await until(lambda: clock.pending and peer[1].count("GET", "_catalog"))
         yield working, clock
-        working.cancel()
-        await until(lambda: working.done() or clock.pending)
-        await clock.advance(60)
-        await asyncio.wait((working,))
+        await _cancelled(working, clock)
 
 
 async def test_a_worker_reports_also_while_nothing_comes(
@@ -468,6 +479,36 @@ async def test_a_run_that_ends_in_mid_listing_stops_its_worker(
     await clock.advance(20)
     await asyncio.wait_for(working, 25)
     assert not (await bench.status()).listed
+
+
+async def test_progress_is_told_once_a_second_and_only_when_there_is_any(bench: Bench, peer: Peer) -> None:
+    for tag, thing in {"1": AMD, "2": AMD, "stuck": ARM}.items():
+        await peer[0].push("app", tag, thing)
+    peer[1].fault("GET", f"/manifests/{ARM.digest}", Stalled(0))
+    message = await bench.begin(await bench.registry(peer[1].host))
+    client, tap = tapped(bench.client)
+    clock = FakeClock(SystemClock().now())
+    async with tools(client, bench.folder, clock=clock) as mine:
+        working = asyncio.create_task(CatalogHandler(mine).handle(message))
+        await until(lambda: clock.pending)
+        taken, seconds = len(tap.writes), 0
+        while not (progress := (await bench.status()).progress) or (progress.done, progress.total) != (2, 3):
+            await clock.advance(1)
+            seconds += 1
+        assert 1 <= len(tap.writes) - taken <= seconds
+        await until(lambda: clock.pending)
+        told = len(tap.writes)
+        await clock.advance(15)
+        assert len(tap.writes) == told
+        await _cancelled(working, clock)
+
+
+async def _cancelled(working: asyncio.Task[None], clock: FakeClock) -> None:
+    """It lets go of its run with a time limit by its clock."""
+    working.cancel()
+    await until(lambda: working.done() or clock.pending)
+    await clock.advance(60)
+    await asyncio.wait((working,))
 
 
 # --- by the queue ----------------------------------------------------------------------------------------------------
