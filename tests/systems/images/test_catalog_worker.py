@@ -351,7 +351,7 @@ async def test_a_worker_that_was_overtaken_writes_nothing(
     assert await bench.catalogue()
 
 
-async def test_a_registry_that_is_made_anew_in_mid_run_gets_nothing_of_it(
+async def test_a_registry_that_is_made_anew_in_mid_run_gets_nothing_of_it_and_no_blob_stays(
     bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
 ) -> None:
     slow, gate = gated
@@ -366,6 +366,7 @@ async def test_a_registry_that_is_made_anew_in_mid_run_gets_nothing_of_it(
     gate.opened.set()
     await late
     assert not (await bench.status()).listed
+    assert (await bench.blobs.collect(grace=0)).count == 1
 
 
 async def test_a_run_whose_claim_was_taken_away_ends_and_keeps_no_blob(

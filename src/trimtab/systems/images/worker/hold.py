@@ -101,9 +101,9 @@ class Hold:
             log.info("a run could not be let go", run=self.run, error=str(error))
 
     async def unpin(self) -> None:
-        """What was pinned for a run that is not told of any more. Another worker of the same run keeps its own."""
-        job = await _job(self._tools, self._message)
-        if job is not None and (job.status or DiscoveryJobStatus()).run_id == self.run:
+        """What was pinned for a run that is over. While it goes on, with another worker, that one keeps its own."""
+        registry, job = await _registry(self._tools, self._message), await _job(self._tools, self._message)
+        if registry is not None and job is not None and (job.status or DiscoveryJobStatus()).run_id == self.run:
             return  # whoever ends the run lets go
         try:
             await self._tools.blobs.unpin(self.owner)
