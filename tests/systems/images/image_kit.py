@@ -1,11 +1,10 @@
-"""What tests of Images need: the kinds on either server, a claimed Registry, catalogues, and a client with a cache."""
+"""What tests of Images need: a claimed Registry, catalogues, and a client with a cache."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import random
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -17,39 +16,14 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.model.clock import SystemClock
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.informers import Informers
-from trimtab.runtime.prepare import prepare
-from trimtab.runtime.system import System
-from trimtab.systems.images.kinds import (
-    SBOM,
-    DiscoveryJob,
-    Image,
-    Registry,
-    RegistrySpec,
-    VEXSource,
-    VulnerabilityReport,
-)
+from trimtab.systems.images.kinds import Registry, RegistrySpec
 from trimtab.systems.images.registry.configs import Layer
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.catalogue import Catalogue, Pictured, Tag
 
-KINDS = (Registry, DiscoveryJob, Image, SBOM, VulnerabilityReport, VEXSource)
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-async def define(client: ApiClient, scheme: Scheme) -> None:
-    """The kinds are served. On a cluster they stay: tests are apart by namespace."""
-    for kind in KINDS:
-        scheme.register(kind)
-    await prepare(client, (System(name="images", kinds=KINDS),), rights=False)
-
-
-async def new_namespace(client: ApiClient) -> str:
-    name = f"images-{uuid.uuid4().hex[:12]}"
-    await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-    return name
 
 
 def digest(text: str) -> str:

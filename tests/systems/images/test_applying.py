@@ -11,22 +11,19 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tests.runtime.conftest import client, scheme
-from tests.systems.images.image_kit import START, cached, catalogue, claimed, define, digest, new_namespace
+from tests.systems.images.image_kit import START, cached, catalogue, claimed, digest
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query, Ref
 from trimtab.model.duration import Period
 from trimtab.model.errors import StatusError
-from trimtab.model.scheme import Scheme
 from trimtab.runtime.objects import with_metadata
-from trimtab.systems.images.applying import Applied, InTheWay, Superseded, apply
+from trimtab.systems.images.applying import Applied, InTheWay, apply
 from trimtab.systems.images.kinds import Attempt, Image, ImageStatus, Registry, Removal
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.registry.configs import Layer
 from trimtab.systems.images.registry.references import image_name
 from trimtab.systems.images.runs.catalogue import Catalogue, Pictured, Tag
-
-__all__ = ["client", "scheme"]
+from trimtab.systems.images.runs.telling import Superseded
 
 DAY = timedelta(days=1)
 
@@ -105,9 +102,8 @@ class Place:
 
 
 @pytest.fixture
-async def place(client: ApiClient, scheme: Scheme) -> Place:
-    await define(client, scheme)
-    return Place(client, await new_namespace(client))
+async def place(defined: ApiClient, namespace: str) -> Place:
+    return Place(defined, namespace)
 
 
 async def test_every_image_behind_a_tag_becomes_an_image_of_its_registry(place: Place) -> None:

@@ -9,7 +9,7 @@ before are another's: they are never touched, and `InTheWay` is raised until the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Preconditions, Query, Ref
-from trimtab.model.clock import format_time, parse_time
 from trimtab.model.errors import StatusError
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.model.resource import Resource
@@ -25,17 +24,16 @@ from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.index import Index
 from trimtab.runtime.objects import is_deleting, uid_of
 from trimtab.runtime.owners import NotOurs, create_or_adopt, owned_by, owner_reference
-from trimtab.systems.images.kinds.image import Image, ImageLayer, ImageSpec, ImageStatus
+from trimtab.systems.images.kinds.image import Image
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.kinds.registry import Registry
-from trimtab.systems.images.registry.references import endpoint, image_name
 from trimtab.systems.images.runs import claim
-from trimtab.systems.images.runs.catalogue import Catalogue, Pictured
+from trimtab.systems.images.runs.catalogue import Catalogue, members
+from trimtab.systems.images.runs.telling import Superseded
+from trimtab.systems.images.wanted import Wanted, corrected, is_due, marked, missing_since, wanted
 
 AT_A_TIME = 16
 ATTEMPTS = 5
-MOST_LAYERS = 512
-LONGEST_COMMAND = 1024
 BREATH = 200
 """Images that are judged before others get a turn: judging waits for nothing."""
 
@@ -72,10 +70,6 @@ class InTheWay(Exception):  # noqa: N818 - it reads as what happened
         self.names = tuple(names)
 
 
-class Superseded(Exception):  # noqa: N818
-    """The registry is another by now, is going, or is another run's. Nothing was removed."""
-
-
 async def apply(
     client: CachedClient,
     registry: Registry,
@@ -87,22 +81,23 @@ async def apply(
     released: bool = False,
 ) -> Applied:
     """Make the registry's Images those of the catalogue. `complete`: what is not in it is gone. `released`: somebody has
-    seen how many are to be removed at once. InTheWay, Superseded, or the StatusError of a write that nothing mends."""
+    seen how many are to be removed at once. InTheWay; Superseded when the registry is not this run's any more; or the
+    StatusError of a write that nothing mends."""
     before = _removable_before(registry, run, now)
-    wanted = {each.name: each async for each in _breathing(_wanted(registry, catalogue))}
+    meant = {each.name: each async for each in _breathing(wanted(registry, catalogue))}
     known = await _known(client, registry)
-    new = [each for name, each in wanted.items() if name not in known]
+    new = [each for name, each in meant.items() if name not in known]
     created = await _make(client, registry, new)
-    stay = [(known[name], each) for name, each in wanted.items() if name in known]
-    wrong = [(image, each) async for image, each in _breathing(stay) if _correct(image, each) is not image]
-    await _each(wrong, lambda pair: _rewrite(client, pair[0], lambda image: _correct(image, pair[1])))
-    lost = [image for name, image in known.items() if name not in wanted]
-    marked = [image for image in lost if _missing_since(image) is not None]
+    stay = [(known[name], each) for name, each in meant.items() if name in known]
+    wrong = [(image, each) async for image, each in _breathing(stay) if corrected(image, each) is not image]
+    await _each(wrong, lambda pair: _rewrite(client, pair[0], lambda image: corrected(image, pair[1])))
+    lost = [image for name, image in known.items() if name not in meant]
+    missing = [image for image in lost if missing_since(image) is not None]
     removed = held = 0
     if complete:
-        await _each(lost, lambda image: _rewrite(client, image, lambda each: _marked(each, now)))
-        gone = [image for image in marked if _is_due(image, before)]
-        marked = lost
+        await _each(lost, lambda image: _rewrite(client, image, lambda each: marked(each, now)))
+        gone = [image for image in missing if is_due(image, before)]
+        missing = lost
         if len(gone) * 100 > registry.spec.removal.max_percent * (len(known) + len(new)) and not released:
             held = len(gone)
         elif gone:
@@ -110,96 +105,16 @@ async def apply(
             removed = sum(await _each(gone, lambda image: _remove(client, image, before)))
     return Applied(
         created=created,
-        unchanged=len(wanted) - created,
-        missing=len(marked) - removed,
+        unchanged=len(meant) - created,
+        missing=len(missing) - removed,
         removed=removed,
         held=held,
-        members=_members(registry, catalogue),
+        members=members(catalogue, registry.name),
         images=len(known) + len(new) - removed,
     )
 
 
-def _members(registry: Registry, catalogue: Catalogue) -> tuple[str, ...]:
-    """The names of the Images of the run's own tags, each once. Pure."""
-    names: dict[str, None] = {}
-    for repository, tags in catalogue.members.items():
-        for tag in tags:
-            points = catalogue.tags.get(repository, {}).get(tag)
-            for digest in points.images if points else ():
-                names[image_name(registry.name, repository, tag, digest)] = None
-    return tuple(names)
-
-
-# --- what should be --------------------------------------------------------------------------------------------------
-
-
-class _Wanted(msgspec.Struct, frozen=True):
-    """An Image that should be. What it is made of is not always known; what is there then stays."""
-
-    name: str
-    spec: ImageSpec
-    is_pictured: bool
-
-
-def _wanted(registry: Registry, catalogue: Catalogue) -> Iterator[_Wanted]:
-    uri = endpoint(registry.spec.uri, plain_http=registry.spec.plain_http).name
-    described: dict[str, ImageSpec] = {}
-    for repository, tags in catalogue.tags.items():
-        for tag, points in tags.items():
-            for digest in dict.fromkeys(points.images):
-                pictured = catalogue.images.get(digest)
-                if digest not in described:
-                    described[digest] = _described(registry.name, uri, digest, pictured or Pictured())
-                spec = described[digest].replace(
-                    repository=repository,
-                    tag=tag,
-                    index_digest=points.digest if points.digest != digest else UNSET,
-                )
-                name = image_name(registry.name, repository, tag, digest)
-                yield _Wanted(name, spec, pictured is not None)
-
-
-def _described(registry: str, uri: str, digest: str, pictured: Pictured) -> ImageSpec:
-    """All that does not depend on the tag; several often point to one image."""
-    layers = tuple(
-        ImageLayer(
-            digest=layer.digest,
-            diff_id=layer.diff_id or UNSET,
-            size=layer.size,
-            media_type=layer.media_type[:255] or UNSET,
-            command=layer.command[:LONGEST_COMMAND] or UNSET,
-            foreign=layer.foreign,
-        )
-        for layer in pictured.layers[:MOST_LAYERS]
-    )
-    return ImageSpec(
-        registry=registry,
-        registry_uri=uri,
-        repository="",
-        tag="",
-        digest=digest,
-        platform=pictured.platform[:128] or UNSET,
-        layers=layers,
-        size=pictured.size or UNSET,
-        created=pictured.created[:64] or UNSET,
-    )
-
-
-def _correct(image: Image, wanted: _Wanted) -> Image:
-    """The Image as it should be; itself when it is."""
-    if _missing_since(image) is not None:
-        image = image.replace(status=_status(image).replace(missing_since=UNSET))
-    spec = wanted.spec
-    if not wanted.is_pictured:
-        held = image.spec
-        spec = spec.replace(layers=held.layers, size=held.size, created=held.created, platform=held.platform)
-    return image if image.spec == spec else image.replace(spec=spec)
-
-
-def _marked(image: Image, now: datetime) -> Image:
-    if _missing_since(image) is not None:
-        return image
-    return image.replace(status=_status(image).replace(missing_since=format_time(now)))
+# --- reading and writing ---------------------------------------------------------------------------------------------
 
 
 def _removable_before(registry: Registry, run: str, now: datetime) -> datetime:
@@ -208,23 +123,6 @@ def _removable_before(registry: Registry, run: str, now: datetime) -> datetime:
     if holder is None or holder.id != run:
         raise Superseded(f"Registry {registry.name} is not run {run}'s")
     return min(holder.started_at, now - timedelta(seconds=registry.spec.removal.grace.seconds))
-
-
-def _is_due(image: Image, before: datetime) -> bool:
-    since = _missing_since(image)
-    return since is not None and since < before
-
-
-def _missing_since(image: Image) -> datetime | None:
-    since = _status(image).missing_since
-    return parse_time(since) if since else None
-
-
-def _status(image: Image) -> ImageStatus:
-    return image.status or ImageStatus()
-
-
-# --- what is, and writing --------------------------------------------------------------------------------------------
 
 
 async def _known(client: CachedClient, registry: Registry) -> dict[str, Image]:
@@ -238,21 +136,21 @@ async def _known(client: CachedClient, registry: Registry) -> dict[str, Image]:
     }
 
 
-async def _make(client: CachedClient, registry: Registry, images: list[_Wanted]) -> int:
+async def _make(client: CachedClient, registry: Registry, images: list[Wanted]) -> int:
     """How many were made. Those that another holds are left to the end, so that they stop nothing else."""
     owner = owner_reference(registry, client.scheme)
     blocked: dict[str, str] = {}
 
-    async def make(wanted: _Wanted) -> bool:
+    async def make(meant: Wanted) -> bool:
         try:
-            await client.create(_image(registry, wanted, owner))
+            await client.create(_image(registry, meant, owner))
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
             try:
-                await _take(client, registry, wanted)
+                await _take(client, registry, meant)
             except NotOurs as other:
-                blocked[wanted.name] = str(other)
+                blocked[meant.name] = str(other)
             return False
         return True
 
@@ -262,9 +160,9 @@ async def _make(client: CachedClient, registry: Registry, images: list[_Wanted])
     return created
 
 
-async def _take(client: CachedClient, registry: Registry, wanted: _Wanted) -> None:
+async def _take(client: CachedClient, registry: Registry, meant: Wanted) -> None:
     """One of that name is there and the cache did not know it as ours: it is, or it is nobody's and becomes ours."""
-    bare = _image(registry, wanted)
+    bare = _image(registry, meant)
     image = await create_or_adopt(client, bare, registry, adopt=True, scheme=client.scheme)
     if is_deleting(image) or not isinstance(image, Image):
         raise NotOurs(image, None, "is being deleted" if is_deleting(image) else "is of another version: delete it")
@@ -272,19 +170,19 @@ async def _take(client: CachedClient, registry: Registry, wanted: _Wanted) -> No
     def labelled(each: Image) -> Image:
         labels = {**(each.metadata.labels or {}), REGISTRY_LABEL: uid_of(registry)}
         metadata = msgspec.structs.replace(each.metadata, labels=labels)
-        return _correct(each.replace(metadata=metadata), wanted)
+        return corrected(each.replace(metadata=metadata), meant)
 
     await _rewrite(client, image, labelled)
 
 
-def _image(registry: Registry, wanted: _Wanted, owner: OwnerReference | None = None) -> Image:
+def _image(registry: Registry, meant: Wanted, owner: OwnerReference | None = None) -> Image:
     metadata = ObjectMeta(
-        name=wanted.name,
+        name=meant.name,
         namespace=registry.namespace,
         labels={REGISTRY_LABEL: uid_of(registry)},
         owner_references=(owner,) if owner else UNSET,
     )
-    return Image(metadata=metadata, spec=wanted.spec)
+    return Image(metadata=metadata, spec=meant.spec)
 
 
 async def _rewrite(client: CachedClient, image: Image, change: Callable[[Image], Image]) -> None:
@@ -318,7 +216,7 @@ async def _remove(client: CachedClient, image: Image, before: datetime) -> bool:
             if error.code not in (404, 409):
                 raise
         fresh = await _live(client, image)
-        if fresh is None or uid_of(fresh) != uid_of(image) or not _is_due(fresh, before):
+        if fresh is None or uid_of(fresh) != uid_of(image) or not is_due(fresh, before):
             return False
         image = fresh
     return False
