@@ -95,7 +95,7 @@ async def test_from_a_registry_to_a_report(tmp_path: Path, zygote: Zygote) -> No
 
 
 def test_every_command_has_an_example(bare: Program) -> None:
-    commands = ("discover", "preview", "sbom", "report", "import-db", "import-vex", "worker", "listen")
+    commands = ("discover", "release", "preview", "sbom", "report", "import-db", "import-vex", "worker", "listen")
     for command in commands:
         assert f"Example:  trimtab images {command}" in bare("images", command, "--help").out, command
     assert set(commands) <= set(bare("images", "--help").out.split())

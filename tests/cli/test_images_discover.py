@@ -29,8 +29,10 @@ from trimtab.systems.images.kinds import (
     ListingCounts,
     Registry,
     RegistrySpec,
+    RegistryStatus,
     TagChange,
 )
+from trimtab.systems.images.runs.claim import RELEASE
 
 BEGAN, ENDED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:12Z"
 ONE, OTHER = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
@@ -252,3 +254,24 @@ def test_until_is_one_of_three_words(bare: Program) -> None:
     ran = bare("images", "discover", "lab", "--until", "Everything")
     assert ran.code == 2
     assert '"Everything" is not one of Images, SBOMs, Reports' in " ".join(ran.err.split())
+
+
+async def test_what_was_held_back_is_said_and_release_names_the_run_that_did(
+    images: Program, images_client: ApiClient, controller: Controller
+) -> None:
+    process = started(images)
+    job = await controller.job()
+    await controller.write(job, conditions=SUCCEEDED, images=ImageCounts(discovered=1, held=40))
+    _, out, _ = await ended(process)
+    assert "40 were not removed, for they are many: `trimtab images release lab`" in out
+    assert "holds nothing back" in images("images", "release", "lab").err
+    registry = await images_client.get(Registry, "lab", images.namespace)
+    held = registry.replace(status=RegistryStatus(held_run="r7"))
+    await images_client.patch(registry, held, subresource="status")
+    ran = images("images", "release", "lab")
+    assert (ran.code, ran.out) == (
+        0,
+        "registry/lab: what discovery r7 would have removed may go, with the next discovery\n",
+    )
+    released = await images_client.get(Registry, "lab", images.namespace)
+    assert (released.metadata.annotations or {})[RELEASE] == "r7"

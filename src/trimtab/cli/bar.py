@@ -52,7 +52,8 @@ class Bar:
         step = int(done / total / STEP) if total else 0
         if (note, step) != self._told:
             self._told = (note, step)
-            self.note(f"{done}{f' of {total}' if total else ''}{f': {note}' if note else ''}")
+            count = f"{done} of {total}" if total else str(done or "")
+            self.note(": ".join(text for text in (count, note) if text))
 
     def note(self, text: str) -> None:
         """A line beside the bar."""

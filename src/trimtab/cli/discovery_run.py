@@ -11,19 +11,16 @@ import collections
 import secrets
 from datetime import UTC, datetime
 
-import orjson
-
 from trimtab.cli.access import Access, Session, session
+from trimtab.cli.annotations import annotate
 from trimtab.cli.bar import Bar
 from trimtab.cli.blobs import Place, opened
 from trimtab.cli.codes import FAILED, OK, TIMED_OUT, Problem, complain
 from trimtab.cli.codes import run as to_exit_code
 from trimtab.cli.discovery_ledger import ledger
 from trimtab.cli.tables import Printer, shown
-from trimtab.client.api import MERGE
 from trimtab.client.follow import follow
 from trimtab.client.protocol import EventType, Listing, Query
-from trimtab.client.transport import Call
 from trimtab.model.clock import parse_time
 from trimtab.model.conditions import Condition, get_condition
 from trimtab.runtime.runs import Run
@@ -53,7 +50,7 @@ async def _run(access: Access, name: str, wait: bool, timeout: float) -> int:
             raise Problem(f"discoveryrule/{name} is suspended: set spec.suspend to false, or use --dry-run")
         value = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
         before = frozenset(run.id for run in _history(rule))
-        await _annotate(server, rule, RUN_ANNOTATION, value)
+        await annotate(server, rule, RUN_ANNOTATION, value)
         if not wait:
             print(f"discoveryrule/{name}: a sweep was asked for")
             return OK
@@ -149,17 +146,9 @@ async def _release(access: Access, name: str, place: Place) -> int:
             known = await ledger(blobs, rule)
         if known is None or not known.held:
             raise Problem(f"discoveryrule/{name} does not say which run was held back: sweep again, then release")
-        await _annotate(server, rule, RELEASE_ANNOTATION, known.held)
+        await annotate(server, rule, RELEASE_ANNOTATION, known.held)
     print(f"discoveryrule/{name}: what run {known.held} lost may go, with the next sweep")
     return OK
-
-
-async def _annotate(server: Session, rule: DiscoveryRule, annotation: str, value: str) -> None:
-    """Set one annotation, whatever else changes meanwhile; of this rule, not of a later one of the same name."""
-    place = await server.client.place(DiscoveryRule)
-    change = {"metadata": {"uid": rule.metadata.uid, "annotations": {annotation: value}}}
-    path = place.path(rule.namespace, rule.name)
-    await server.transport.call(Call(method="PATCH", path=path, body=orjson.dumps(change), content_type=MERGE))
 
 
 def _history(rule: DiscoveryRule) -> tuple[Run, ...]:

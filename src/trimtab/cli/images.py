@@ -143,6 +143,19 @@ def report(
 
 
 @app.command()
+def release(
+    registry: RegistryName, namespace: Namespace = "", kubeconfig: Kubeconfig = None, context: Context = ""
+) -> None:
+    """Let go the images that a discovery found missing and kept, because they were too many at once (RemovalHeld).
+
+    Example:  trimtab images release lab
+    """
+    from trimtab.cli import images_release
+
+    raise typer.Exit(images_release.release(access(kubeconfig, context, namespace), registry))
+
+
+@app.command()
 def preview(
     registry: Annotated[
         str, typer.Argument(metavar="[REGISTRY]", help="The name of a Registry.", show_default=False)

@@ -140,6 +140,8 @@ def _told(job: DiscoveryJob) -> int:
     if status.blocked_by:
         print(f"discoveryjob/{status.blocked_by} has the registry: try again when it has ended")
     _show_counts(status)
+    if status.images and status.images.held:
+        print(f"{status.images.held} were not removed, for they are many: `trimtab images release {job.spec.registry}`")
     if status.diff:
         _show_diff(job.name, status.diff)
     if status.errors:
