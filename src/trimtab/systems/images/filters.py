@@ -16,7 +16,7 @@ from trimtab.systems.images.kinds.registry import Filter
 from trimtab.systems.images.registry.outcomes import FilterFailed
 
 COST_OF_CONDITION = 10_000
-COST_OF_TAG = 100_000
+COST_OF_TAG = 20_000
 VARIABLES = {"tag": cel.STRING, "repository": cel.STRING}
 
 
