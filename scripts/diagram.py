@@ -135,6 +135,51 @@ def discovery() -> str:
     return _picture(drawn, 420, "How a Target comes, and how it goes")
 
 
+def images() -> str:
+    """A discovery from its trigger to reports, who does what of it, and how an Image goes."""
+    steps = [
+        ("claim", "a job, a schedule or a", "push; never two at once"),
+        ("list", "HEAD each tag; read", "what is not known yet"),
+        ("Images", "one for each tag and", "platform"),
+        ("SBOMs", "new layers only, read as", "a stream; two formats"),
+        ("reports", "OSV database and VEX;", "again when they change"),
+    ]
+    drawn = [
+        _text(44, 44, "a discovery", bold=True),
+        *_pipeline(56, steps),
+        _text(44, 168, "who does it", bold=True),
+        *_labelled(44, 184, 158, 60, "controllers", "one leads; claims, Images", fill=STORE),
+        *_labelled(290, 184, 158, 60, "queue", "in process, or NATS"),
+        *_labelled(536, 184, 158, 60, "workers", "lists, SBOMs, reports", fill=CLIENT),
+        *_labelled(782, 184, 134, 60, "registry", "only read"),
+        *_arrow(202, 214, 290, 214, ""),
+        _text(246, 204, "messages", colour=SOFT, size=12, middle=True),
+        *_arrow(448, 214, 536, 214, ""),
+        *_arrow(694, 214, 782, 214, ""),
+        _text(738, 204, "HTTPS", colour=SOFT, size=12, middle=True),
+        _path("M615,244 V272 H123 V246", CHANGE),
+        _text(
+            369, 290, "resources: what was found, and why not; documents are blobs", colour=CHANGE, size=12, middle=True
+        ),
+        _text(44, 330, "an Image's life", bold=True),
+        *_labelled(44, 346, 158, 60, "present", "a tag points to it", fill=STORE),
+        *_labelled(414, 346, 158, 60, "missing", "no tag does any more", fill=FADING),
+        _box(782, 346, 134, 60, PLAN, planned=True),
+        _text(849, 373, "removed", bold=True, size=13, middle=True),
+        _text(849, 390, "with SBOM and report", colour=SOFT, size=11, middle=True),
+        *_arrow(202, 366, 414, 366, ""),
+        _text(308, 358, "a whole listing without it", colour=SOFT, size=12, middle=True),
+        *_arrow(414, 388, 202, 388, "", colour=CHANGE),
+        _text(308, 404, "the tag is back", colour=CHANGE, size=12, middle=True),
+        *_arrow(572, 376, 782, 376, ""),
+        _text(677, 366, "a later one, after a grace", colour=SOFT, size=12, middle=True),
+        *_labelled(44, 436, 278, 56, "a listing with gaps", "marks nothing and removes nothing"),
+        *_labelled(341, 436, 278, 56, "a listing of what was pushed", "marks nothing and removes nothing"),
+        *_labelled(638, 436, 278, 56, "too many at once", "removes nothing: RemovalHeld, until released"),
+    ]
+    return _picture(drawn, 520, "How images are discovered, and how they go")
+
+
 def _picture(drawn: list[str], height: int, about: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '

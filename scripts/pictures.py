@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagram import architecture, discovery, operators
+from diagram import architecture, discovery, images, operators
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -86,6 +86,16 @@ DEVICES = (
 )
 """Discovery at work: devices are found, one refuses the password, and a sweep has its price."""
 
+REGISTRY = (
+    "trimtab images import-db examples/images/osv 2>/dev/null",
+    "kubectl apply -f examples/images/registry.yaml -f examples/images/vex.yaml",
+    "kubectl wait registry/lab --for=condition=Ready --timeout=60s",
+    "trimtab images discover lab --until Reports 2>/dev/null",
+    "kubectl get vulnerabilityreports | cut -c56-",
+    "trimtab images report team/web:1.0 --severity high",
+)
+"""Image discovery at work: a registry is listed, one image is damaged, the others have their SBOMs and reports."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -123,10 +133,13 @@ def main() -> None:
     (folder / "architecture.svg").write_text(architecture())
     (folder / "operators.svg").write_text(operators())
     (folder / "discovery.svg").write_text(discovery())
+    (folder / "images.svg").write_text(images())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
         devices(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        registry(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -158,6 +171,18 @@ def devices(folder: Path, place: Path) -> None:
         started.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=60)
         scenes = [(command.removesuffix(" 2>/dev/null"), stage.run(command)) for command in DEVICES]
         save(folder, "devices", "network discovery", [("python -m trimtab.lab.fleet &", ""), *scenes], WIDE)
+
+
+def registry(folder: Path, place: Path) -> None:
+    """The example of image discovery, with its registry."""
+    log = place / "registry.log"
+    command = [sys.executable, "-m", "trimtab.lab.registry_demo"]
+    with TrimtabServer(place, flags=("--systems", "images")) as server, Process(command, log=log) as started:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: "controller works" in server.log(), within=60)
+        started.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=60)
+        scenes = [(command.removesuffix(" 2>/dev/null"), stage.run(command)) for command in REGISTRY]
+        save(folder, "images-tour", "image discovery", [("python -m trimtab.lab.registry_demo &", ""), *scenes], WIDE)
 
 
 class Stage:
@@ -214,7 +239,8 @@ def normal(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2026-01-01T12:00:00Z", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:7443", text)
     text = re.sub(r"(?<![\w.-])\d+(ms|s)(?= ago|\s|$)", lambda found: "1s".ljust(len(found[0])), text)
-    text = re.sub(r"(?<=Succeeded in )\d+ s", "2 s", text)
+    text = re.sub(r"(?i)(?<=succeeded in )\d+ s", "2 s", text)
+    text = re.sub(r"(?<=discoveryjob/lab-)[a-z0-9]{5}", "x7k2p", text)
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
