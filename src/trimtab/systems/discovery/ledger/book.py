@@ -92,7 +92,7 @@ class Book:
         if digest != self._digest:
             await self._blobs.pin(digest, self._owner)
             before = (self._pinned | {self._digest}) - {digest, ""}
-            self._pinned = before | {digest}  # also where nobody tells whether the status was written
+            self._pinned, self._digest = before | {digest}, ""  # while nobody tells whether the status was written
             await self._teller.tell(lambda status: status.replace(ledger=digest))
             self._digest = digest
             for old in before:
