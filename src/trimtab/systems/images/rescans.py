@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -19,7 +19,8 @@ from trimtab.model.clock import parse_time
 from trimtab.model.logs import log
 from trimtab.runtime.workers import Workers
 from trimtab.runtime.workers.pool import WorkerError
-from trimtab.storage.blobs import BlobError, Blobs, Digest, read
+from trimtab.storage.blobs import BlobDamaged, BlobError, Blobs, Digest, read
+from trimtab.storage.threads import in_thread
 from trimtab.systems.images.databases import DatabaseRef, Databases, NoDatabase
 from trimtab.systems.images.kinds import VulnerabilityReport
 from trimtab.systems.images.vulnerabilities.database import DatabaseError, changed_packages, open_database
@@ -30,8 +31,8 @@ NO_DATABASE = "NoDatabase"
 """Why an SBOM has no report until somebody imports a database."""
 MOST_CHANGED = 50_000
 """Packages of which a new database says new things. When there are more, every SBOM is scanned."""
-LARGE = 256 << 10
-"""Bytes of an inventory that is looked at in another process."""
+LARGE = 64 << 10
+"""Bytes of an inventory that is looked at in a thread; it has about 800 packages."""
 LONGEST_SPREAD = 3600.0
 SETTLE = 10.0
 """Seconds for which the VEX statements of a namespace must be quiet."""
@@ -123,41 +124,53 @@ class Changes:
     def __init__(self, databases: Databases, blobs: Blobs, workers: Workers) -> None:
         self._databases, self._blobs, self._workers = databases, blobs, workers
         self._lock = asyncio.Lock()
-        self._of: tuple[str, str] = ("", "")
-        self._comparison = Comparison("", None)
+        self._compared = _Compared("", "", Comparison("", None), {})
 
     async def concern(self, inventory: str, scanned_with: str, current: DatabaseRef) -> bool:
         """Whether a scan of this inventory may give another report now than the one with that database. `scanned_with` is
         the digest of its contents."""
-        comparison = await self._compared(current.previous, current.blob)
+        compared = await self._compare(current.previous, current.blob)
+        comparison, touched = compared.comparison, compared.touched
         if comparison.changed is None or comparison.before != scanned_with:
             return True
-        if not comparison.changed:
+        if inventory not in touched:  # many tags often point to one image
+            touched[inventory] = await self._touches(inventory, comparison.changed)
+        return touched[inventory]
+
+    async def _touches(self, inventory: str, changed: frozenset[tuple[str, str]]) -> bool:
+        if not changed:
             return False
         try:
             content = await read(self._blobs, Digest(inventory), max_bytes=LARGEST_INVENTORY)
-            if len(content) > LARGE:
-                return await self._workers.run(touches, content, comparison.changed)
-            return touches(content, comparison.changed)
+            return await in_thread(touches, content, changed) if len(content) > LARGE else touches(content, changed)
         except (BlobError, msgspec.DecodeError):
             return True  # whoever scans it says what is wrong
 
-    async def _compared(self, previous: str, current: str) -> Comparison:
+    async def _compare(self, previous: str, current: str) -> _Compared:
         async with self._lock:
-            if self._of != (previous, current):
-                self._comparison = await self._compare(previous, current)
-                self._of = (previous, current)
-            return self._comparison
+            known = self._compared
+            if (known.previous, known.current) != (previous, current):
+                known = self._compared = _Compared(previous, current, await self._comparison(previous, current), {})
+            return known
 
-    async def _compare(self, previous: str, current: str) -> Comparison:
+    async def _comparison(self, previous: str, current: str) -> Comparison:
         if not previous:
             return Comparison("", None)
         try:
             async with self._databases.at(Digest(previous)) as old, self._databases.at(Digest(current)) as new:
                 return await self._workers.run(compare, old, new, timeout=COMPARE_TIMEOUT)
-        except (NoDatabase, WorkerError) as error:
+        except (NoDatabase, BlobDamaged, WorkerError) as error:
             log.warning("two databases cannot be compared, so every SBOM is scanned", error=str(error))
             return Comparison("", None)
+
+
+class _Compared(NamedTuple):
+    """Two blobs of databases, and of which inventories the newer one says new things."""
+
+    previous: str
+    current: str
+    comparison: Comparison
+    touched: dict[str, bool]
 
 
 def compare(old: Path, new: Path) -> Comparison:
