@@ -55,12 +55,14 @@ bench: setup packages cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/server.py
 	$(BIN)/python bench/runtime.py
 	$(BIN)/python bench/discovery.py
+	$(BIN)/python bench/images.py
 	$(BIN)/python bench/cel.py
 
 bench-quick: setup packages cluster ## a tenth of the load: that the benchmarks work
 	$(BIN)/python bench/server.py --quick
 	$(BIN)/python bench/runtime.py --quick
 	$(BIN)/python bench/discovery.py --quick
+	$(BIN)/python bench/images.py --quick
 	$(BIN)/python bench/cel.py
 
 clean: ## remove the virtual environment and caches
