@@ -6,24 +6,34 @@ import base64
 import io
 import json
 import shutil
+import tempfile
 import zipfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.systems.images.scan_kit import openvex
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.runtime.workers import Workers
 from trimtab.storage.blobs import BlobDamaged
 from trimtab.storage.folder import FolderBlobs
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.images.kinds import ConfigMapRef, VEXSource, VEXSourceSpec
-from trimtab.systems.images.vex_sources import VexSources, load, looked_up, read_source
+from trimtab.systems.images.vex_sources import VexSources, looked_up, read_source
+from trimtab.systems.images.vex_store import load, writing
+from trimtab.systems.images.vulnerabilities.openvex import Product, Statement, VexDocument
+from trimtab.systems.images.vulnerabilities.report import Finding
+from trimtab.systems.images.vulnerabilities.vex import VexIndex
 
 BASH = "pkg:deb/debian/bash"
+NAMES = [f"CVE-{number}" for number in range(10)]
 ONE, TWO = openvex("CVE-1", BASH), openvex("CVE-2", BASH, name="urn:vex:2")
 
 
@@ -35,8 +45,14 @@ async def blobs(tmp_path: Path) -> FolderBlobs:
 
 
 @pytest.fixture
-def sources(defined: ApiClient, blobs: FolderBlobs, tmp_path: Path) -> VexSources:
-    return VexSources(defined, blobs, Scratch(tmp_path / "scratch", 1 << 30))
+async def workers() -> AsyncIterator[Workers]:
+    async with Workers(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def sources(defined: ApiClient, blobs: FolderBlobs, workers: Workers, tmp_path: Path) -> VexSources:
+    return VexSources(defined, blobs, Scratch(tmp_path / "scratch", 1 << 30), workers)
 
 
 async def source(client: ApiClient, namespace: str, name: str, **spec: Any) -> VEXSource:
@@ -50,7 +66,7 @@ async def config_map(client: ApiClient, namespace: str, name: str, **fields: Any
 
 async def vulnerabilities(sources: VexSources, namespace: str) -> list[str]:
     async with sources.statements(namespace) as found:
-        documents = load(found.path) if found.path else ()
+        documents = load(found.path, NAMES) if found.path else ()
     return sorted(
         name for document in documents for statement in document.statements for name in statement.vulnerabilities
     )
@@ -96,7 +112,17 @@ async def test_a_source_that_is_switched_off_or_in_another_namespace_does_not_co
 
 async def test_a_source_says_how_much_it_has(defined: ApiClient, namespace: str, blobs: FolderBlobs) -> None:
     read = await read_source(defined, blobs, await source(defined, namespace, "inline", inline=ONE))
-    assert (len(read.documents), read.statements, read.skipped, read.problem) == (1, 1, (), "")
+    assert (read.documents, read.statements, read.skipped, read.problem) == (("urn:vex:1",), 1, (), "")
+
+
+async def test_a_process_of_its_own_reads_the_same(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, workers: Workers
+) -> None:
+    hub = await source(defined, namespace, "hub", blob=await blobs.put(repository(one=ONE, bad="{")))
+    read = await read_source(defined, blobs, hub, workers=workers)
+    assert read == await read_source(defined, blobs, hub)
+    assert (read.documents, read.statements) == (("urn:vex:1",), 1)
+    assert "pkg/bad.json" in read.skipped[0]
 
 
 async def test_a_key_that_is_no_document_is_skipped_and_named(
@@ -212,3 +238,36 @@ async def test_a_blob_that_comes_back_counts_again(
     assert await vulnerabilities(sources, namespace) == []
     await blobs.put(ONE.encode())
     assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+
+
+statements = st.builds(
+    Statement,
+    vulnerabilities=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True).map(tuple),
+    products=st.just((Product(("pkg:deb/debian/bash",)),)),
+    status=st.sampled_from(["not_affected", "fixed", "affected"]),
+    timestamp=st.sampled_from(["", "2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"]),
+)
+documents = st.builds(
+    VexDocument,
+    id=st.sampled_from(["", "urn:a", "urn:b"]),
+    author=st.just("a vendor"),
+    version=st.integers(0, 2),
+    timestamp=st.sampled_from(["", "2026-01-01T00:00:00.000000Z"]),
+    statements=st.lists(statements, max_size=4).map(tuple),
+)
+
+
+@given(given_documents=st.lists(documents, max_size=5), name=st.sampled_from(NAMES))
+@settings(max_examples=60, deadline=None)
+def test_what_is_said_of_a_vulnerability_is_the_same_from_the_file_as_from_all_documents(
+    given_documents: list[VexDocument], name: str
+) -> None:
+    finding = Finding(id=name, advisories=(name,), package="bash", purl="pkg:deb/debian/bash@1", installed_version="1")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "store")
+        with writing(path) as writer:
+            writer.add(given_documents)
+        stored = VexIndex(load(path, [name])).about(finding)
+    told = VexIndex(given_documents).about(finding)
+    assert [said.statement for said in stored] == [said.statement for said in told]
+    assert [said.document.version for said in stored] == [said.document.version for said in told]

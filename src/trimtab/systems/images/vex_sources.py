@@ -1,11 +1,13 @@
 """The VEX statements of a namespace: all that its enabled VEXSources say, read within bounds.
 
 `looked_up` finds what they are without reading much: contents of objects, and names of blobs. Its digest is the same as
-long as the contents are, so a report that names it need not be made again. `read_source` reads one of them, and says what
-is wrong with it. `VexSources` keeps what was read in scratch, as documents that a scan loads.
+long as the contents are, so a report that names it need not be made again. `read_source` reads one of them and says what
+is in it, or what is wrong with it. `VexSources` has all of them compiled into a file of scratch that scans search.
 
 A source that is broken counts as if it were not there, and its own status says so: one vendor's mistake must not keep
 images from being scanned. But blobs that cannot be reached, or are damaged, are an error, for then nobody knows.
+
+A repository may have hundreds of megabytes: give `workers`, and it is read in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,30 +28,33 @@ from msgspec import UnsetType
 from trimtab.client.protocol import Client, Query
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
+from trimtab.runtime.workers import Workers
 from trimtab.storage.blobs import BlobDamaged, BlobMissing, Blobs, BlobTooLarge, Digest, parse_digest
 from trimtab.storage.scratch import Scratch
 from trimtab.storage.threads import in_thread
+from trimtab.systems.images import vex_store
 from trimtab.systems.images.kinds import VEXSource
 from trimtab.systems.images.vulnerabilities.openvex import LARGEST, VexDocument, VexError, parse
 from trimtab.systems.images.vulnerabilities.sources import Limits, SourceError
-from trimtab.systems.images.vulnerabilities.vex_repository import VexRepository, read_repository
+from trimtab.systems.images.vulnerabilities.vex_repository import read_repository
 
-LARGEST_BLOB = 64 << 20
-LIMITS = Limits(file_bytes=LARGEST, files=100_000, total_bytes=128 << 20, directory_bytes=32 << 20)
+LARGEST_BLOB = 256 << 20
+LIMITS = Limits(file_bytes=LARGEST, files=100_000, total_bytes=384 << 20, directory_bytes=32 << 20)
 MOST_SKIPPED, LONGEST = 20, 512
-SCRATCH, SCRATCH_BYTES = "vex", 512 << 20
+SCRATCH, SCRATCH_BYTES = "vex", 2 << 30
+MEMORY, TIMEOUT = 1 << 30, 600.0
+"""Of the process that reads."""
 
 
 class SourceRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says. `skipped` names what could not be read in it, `problem` why nothing was read at all."""
+    """What a source has: the names of its documents, how many statements count, what was left out. `problem` says why
+    nothing could be read at all; `digest` names the contents."""
 
-    documents: tuple[VexDocument, ...] = ()
+    documents: tuple[str, ...] = ()
+    statements: int = 0
     skipped: tuple[str, ...] = ()
     problem: str = ""
-
-    @property
-    def statements(self) -> int:
-        return sum(len(document.statements) for document in self.documents)
+    digest: str = ""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,22 +66,26 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Of the contents, wherever they are from."""
-        texts = sorted(hashlib.sha256(text).hexdigest() for text in self.texts.values())
-        return "\n".join([*texts, self.blob]) if texts or self.blob else ""
+        """Of the contents, wherever they are from; empty when there are none."""
+        parts = sorted(hashlib.sha256(text).hexdigest() for text in self.texts.values())
+        return " ".join([*parts, self.blob]).strip()
 
 
 class Statements(NamedTuple):
-    """Those of a namespace. `path` is a file for `load`, None when nobody says anything; `digest` names the contents."""
+    """Those of a namespace. `path` is a file of `vex_store`, None when nobody says anything; `digest` names the contents."""
 
     path: Path | None
     digest: str
 
 
-async def read_source(client: Client, blobs: Blobs, source: VEXSource) -> SourceRead:
+async def read_source(client: Client, blobs: Blobs, source: VEXSource, *, workers: Workers | None = None) -> SourceRead:
     """One source, enabled or not. BlobsUnavailable, StatusError and OSError when it cannot be asked."""
+    found = await _found(client, blobs, source)
     try:
-        return await _read(blobs, await _found(client, blobs, source))
+        async with _fetched(blobs, [found]) as parts:
+            if workers is None:
+                return await in_thread(describe, parts[0])
+            return await workers.run(describe, parts[0], memory=MEMORY, timeout=TIMEOUT)
     except (BlobDamaged, BlobMissing) as error:
         return SourceRead(problem=_short(str(error)))
 
@@ -88,14 +97,14 @@ async def looked_up(client: Client, blobs: Blobs, namespace: str) -> tuple[str, 
     digests = sorted({each.digest for each in found if each.digest})
     if not digests:
         return "", ()
-    return f"sha256:{hashlib.sha256(' '.join(digests).encode()).hexdigest()}", found
+    return f"sha256:{hashlib.sha256(','.join(digests).encode()).hexdigest()}", found
 
 
 class VexSources:
     """Made once in a process."""
 
-    def __init__(self, client: Client, blobs: Blobs, scratch: Scratch) -> None:
-        self._client, self._blobs = client, blobs
+    def __init__(self, client: Client, blobs: Blobs, scratch: Scratch, workers: Workers) -> None:
+        self._client, self._blobs, self._workers = client, blobs, workers
         self._files = scratch.dir(SCRATCH, SCRATCH_BYTES)
 
     @contextlib.asynccontextmanager
@@ -105,23 +114,38 @@ class VexSources:
         if not digest:
             yield Statements(None, "")
             return
-        async with self._files.fill(f"{FORM}-{digest}", partial(self._write, found)) as path:
+        async with self._files.fill(f"{vex_store.FORM}-{digest}", partial(self._compile, found)) as path:
             yield Statements(path, digest)
 
-    async def _write(self, found: Sequence[Found], path: Path) -> None:
-        documents: list[VexDocument] = []
-        for each in found:
-            documents += (await _read(self._blobs, each)).documents
-        await in_thread(lambda: path.write_bytes(msgspec.msgpack.encode(documents)))
+    async def _compile(self, found: Sequence[Found], path: Path) -> None:
+        async with _fetched(self._blobs, found) as parts:
+            await self._workers.run(compile_all, parts, path, memory=MEMORY, timeout=TIMEOUT)
 
 
-FORM = 1
-"""To be raised whenever more is read of a document, or it has another form."""
+class Part(msgspec.Struct, frozen=True):
+    """What a source has, where a process can read it."""
+
+    found: Found
+    file: Path | None = None
 
 
-def load(path: Path) -> tuple[VexDocument, ...]:
-    """What `statements` wrote. For a worker process."""
-    return _DECODER.decode(path.read_bytes())
+def describe(part: Part) -> SourceRead:
+    """What is in it. For a thread, or for a process of its own."""
+    read = _read(part)
+    return SourceRead(
+        documents=tuple(document.id for document in read.documents),
+        statements=sum(len(document.statements) for document in read.documents),
+        skipped=tuple(_short(text) for text in read.skipped[:MOST_SKIPPED]),
+        problem=_short(read.problem),
+        digest=part.found.digest,
+    )
+
+
+def compile_all(parts: Sequence[Part], path: Path) -> None:
+    """All that can be read of them, for scans. For a process of its own; one part after the other is held."""
+    with vex_store.writing(path) as writer:
+        for part in parts:
+            writer.add(_read(part).documents)
 
 
 async def _found(client: Client, blobs: Blobs, source: VEXSource) -> Found:
@@ -151,63 +175,71 @@ async def _found(client: Client, blobs: Blobs, source: VEXSource) -> Found:
     return Found(texts=texts) if texts else Found(problem=f"the ConfigMap {name} is empty")
 
 
-async def _read(blobs: Blobs, found: Found) -> SourceRead:
-    if found.problem:
-        return SourceRead(problem=_short(found.problem))
-    if found.blob:
-        return await _read_blob(blobs, Digest(found.blob))
-    return await in_thread(_parsed, found.texts)
-
-
-async def _read_blob(blobs: Blobs, digest: Digest) -> SourceRead:
-    """A zip file of a repository, or one document: whichever its first bytes say."""
+@contextlib.asynccontextmanager
+async def _fetched(blobs: Blobs, found: Sequence[Found]) -> AsyncIterator[list[Part]]:
+    """Blobs are files while the block runs."""
     with tempfile.TemporaryDirectory(prefix="trimtab-vex-") as folder:
-        fetched = Path(folder, "source")
-        try:
-            await _fetch(blobs, digest, fetched)
-            repository = await in_thread(_repository, fetched)
-        except (BlobTooLarge, VexError) as error:
-            return SourceRead(problem=_short(str(error)))
-        except SourceError as error:
-            return SourceRead(problem=_short(str(error).replace(f"{folder}/", "")))
-    skipped = (*repository.skipped, *_problems(repository.documents, lambda number: f"document {number}"))
-    if not repository.documents:
-        return SourceRead(problem="it has no OpenVEX documents", skipped=_shown(skipped))
-    return SourceRead(documents=repository.documents, skipped=_shown(skipped))
+        parts = []
+        for number, each in enumerate(found):
+            file = Path(folder, str(number))
+            try:
+                parts.append(Part(each, await _fetch(blobs, Digest(each.blob), file)) if each.blob else Part(each))
+            except BlobTooLarge as error:
+                parts.append(Part(msgspec.structs.replace(each, problem=str(error))))
+        yield parts
 
 
-async def _fetch(blobs: Blobs, digest: Digest, path: Path) -> None:
-    size = 0
+async def _fetch(blobs: Blobs, digest: Digest, path: Path) -> Path:
+    if (await blobs.stat(digest)).size > LARGEST_BLOB:
+        raise BlobTooLarge(LARGEST_BLOB)
+    first = b""
     with path.open("wb") as file:
         async for chunk in blobs.open(digest):
-            size += len(chunk)
-            if size > LARGEST_BLOB:
-                raise BlobTooLarge(LARGEST_BLOB)
+            first = first or chunk[:2]
             await in_thread(file.write, chunk)
+    return await in_thread(path.rename, path.with_name(f"source-{path.name}{'.zip' if first == b'PK' else '.json'}"))
 
 
-def _repository(fetched: Path) -> VexRepository:
-    with fetched.open("rb") as file:
-        suffix = ".zip" if file.read(2) == b"PK" else ".json"
-    return read_repository(fetched.rename(fetched.with_suffix(suffix)), limits=LIMITS)
+class _Read(NamedTuple):
+    documents: Sequence[VexDocument] = ()
+    skipped: Sequence[str] = ()
+    problem: str = ""
 
 
-def _parsed(texts: dict[str, bytes]) -> SourceRead:
-    names, documents, skipped = [], [], []
+def _read(part: Part) -> _Read:
+    if part.found.problem:
+        return _Read(problem=part.found.problem)
+    return _of_texts(part.found.texts) if part.file is None else _of_file(part.file)
+
+
+def _of_file(file: Path) -> _Read:
+    """A zip file of a repository, or one document."""
+    try:
+        repository = read_repository(file, limits=LIMITS)
+    except VexError as error:
+        return _Read(problem=str(error))
+    except SourceError as error:
+        return _Read(problem=str(error).replace(str(file), "the blob"))
+    skipped = [*repository.skipped, *_left_out(repository.documents, lambda number: f"document {number}")]
+    return _Read(repository.documents, skipped, "" if repository.documents else "it has no OpenVEX documents")
+
+
+def _of_texts(texts: dict[str, bytes]) -> _Read:
+    names: list[str] = []
+    documents: list[VexDocument] = []
+    skipped: list[str] = []
     for name, text in sorted(texts.items()):
         try:
             documents.append(parse(text))
             names.append(name)
         except VexError as error:
             skipped.append(f"{name}: {error}")
-    if not documents:
-        return SourceRead(problem=_short("; ".join(skipped)), skipped=_shown(skipped))
-    skipped += _problems(documents, names.__getitem__)
-    return SourceRead(documents=tuple(documents), skipped=_shown(skipped))
+    problem = "" if documents else "; ".join(skipped)
+    return _Read(documents, [*skipped, *_left_out(documents, names.__getitem__)], problem)
 
 
-def _problems(documents: Sequence[VexDocument], name: Callable[[int], str]) -> list[str]:
-    """Statements that were left out."""
+def _left_out(documents: Sequence[VexDocument], name: Callable[[int], str]) -> list[str]:
+    """Statements that do not count."""
     return [
         f"{document.id or name(number)}: {problem}"
         for number, document in enumerate(documents)
@@ -215,12 +247,5 @@ def _problems(documents: Sequence[VexDocument], name: Callable[[int], str]) -> l
     ]
 
 
-def _shown(skipped: Sequence[str]) -> tuple[str, ...]:
-    return tuple(_short(text) for text in skipped[:MOST_SKIPPED])
-
-
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-_DECODER = msgspec.msgpack.Decoder(tuple[VexDocument, ...])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from trimtab.systems.images import vex_store
 from trimtab.systems.images.kinds.image import Severities, TopFinding
 from trimtab.systems.images.layers.image import Inventory
-from trimtab.systems.images.vex_sources import load
 from trimtab.systems.images.vulnerabilities import severity, vex
 from trimtab.systems.images.vulnerabilities.matching import scan_file
 from trimtab.systems.images.vulnerabilities.report import Finding, Report
@@ -39,8 +39,10 @@ def examine(inventory: bytes, database: Path, statements: Path | None, image: tu
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Unreadable("the inventory of the SBOM cannot be read by this version") from None
     report = scan_file(found.packages, found.distro, database)
-    if statements is not None:
-        report = vex.apply(report, _index(statements), image=image, packages=found.packages)
+    names = {name for finding in _findings(report) for name in (finding.id, *finding.aliases)}
+    if statements is not None and names:
+        documents = vex_store.load(statements, names)
+        report = vex.apply(report, documents, image=image, packages=found.packages)
     return Examined(
         document=msgspec.json.encode(report),
         database=report.database,
@@ -53,9 +55,12 @@ def examine(inventory: bytes, database: Path, statements: Path | None, image: tu
 
 def top_of(report: Report) -> tuple[TopFinding, ...]:
     """The worst that are not suppressed, each package once."""
-    findings = [finding for result in report.results for finding in result.findings if not finding.suppressed]
-    findings.sort(key=_worst_first)
+    findings = sorted((finding for finding in _findings(report) if not finding.suppressed), key=_worst_first)
     return tuple(dict.fromkeys(map(_brief, findings)))[:MOST_TOP]
+
+
+def _findings(report: Report) -> Iterator[Finding]:
+    return (finding for result in report.results for finding in result.findings)
 
 
 def _worst_first(finding: Finding) -> tuple[int, float, str, str, str]:
@@ -71,9 +76,3 @@ def _brief(finding: Finding) -> TopFinding:
         installed_version=finding.installed_version[:255],
     )
     return brief.replace(fixed_version=finding.fixed_versions[0][:255]) if finding.fixed_versions else brief
-
-
-@functools.lru_cache(maxsize=2)
-def _index(statements: Path) -> vex.VexIndex:
-    """Its name says its content, so it is the same for many reports."""
-    return vex.VexIndex(load(statements))

@@ -52,7 +52,7 @@ class ScanHandler:
     def __init__(self, tools: Tools, *, chance: Chance | None = None) -> None:
         self._tools = tools
         self._databases = Databases(tools.client, tools.blobs, tools.scratch)
-        self._vex = VexSources(tools.client, tools.blobs, tools.scratch)
+        self._vex = VexSources(tools.client, tools.blobs, tools.scratch, tools.workers)
         self._patience = Patience(chance)
 
     async def handle(self, message: ScanSBOM) -> None:

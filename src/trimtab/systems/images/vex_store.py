@@ -1,0 +1,87 @@
+"""VEX documents in a file, found by the vulnerabilities that they speak of.
+
+A vendor's repository has hundreds of thousands of statements, of which a scan needs a few: `load` gives every document,
+with only those of its statements that are about the names that were asked for. All documents are there, because a newer
+version of one may have nothing to say any more.
+
+    document    number, head (msgpack of VexDocument without statements)
+    statement   number, document, body (msgpack)
+    said        (name, statement)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from trimtab.systems.images.vulnerabilities.openvex import Statement, VexDocument
+
+FORM = 1
+"""To be raised whenever a document or this file has another form, or more is read of one."""
+
+_SCHEMA = """
+CREATE TABLE document (number INTEGER PRIMARY KEY, head BLOB NOT NULL);
+CREATE TABLE statement (number INTEGER PRIMARY KEY, document INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE said (name TEXT, statement INTEGER, PRIMARY KEY (name, statement)) WITHOUT ROWID;
+"""
+_SAID = """SELECT DISTINCT s.document, s.number, s.body FROM said JOIN statement s ON s.number = said.statement
+           WHERE said.name = ?"""
+
+
+class Writer:
+    """Takes documents, some at a time."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._documents = self._statements = 0
+
+    def add(self, documents: Iterable[VexDocument]) -> None:
+        for document in documents:
+            self._documents += 1
+            head = msgspec.structs.replace(document, statements=(), problems=())
+            self._connection.execute("INSERT INTO document VALUES (?, ?)", (self._documents, _encode(head)))
+            for statement in document.statements:
+                self._statements += 1
+                row = (self._statements, self._documents, _encode(statement))
+                self._connection.execute("INSERT INTO statement VALUES (?, ?, ?)", row)
+                self._connection.executemany(
+                    "INSERT OR IGNORE INTO said VALUES (?, ?)",
+                    [(name, self._statements) for name in statement.vulnerabilities],
+                )
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """A new file. It counts when the block has ended well; what a failure leaves is thrown away by who asked for it."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        connection.execute(_SCHEMA)
+        connection.execute("BEGIN")
+        yield Writer(connection)
+        connection.execute("COMMIT")
+
+
+def load(path: Path, names: Iterable[str]) -> tuple[VexDocument, ...]:
+    """All documents, in the order in which they came, with what they say of these vulnerabilities."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with closing(apsw.Connection(f"file:{quote(str(path.absolute()))}?immutable=1", flags)) as connection:
+        said: dict[int, dict[int, bytes]] = {}
+        for name in sorted(set(names)):
+            for document, number, body in connection.execute(_SAID, (name,)):
+                said.setdefault(document, {})[number] = body
+        documents = []
+        for number, head in connection.execute("SELECT number, head FROM document ORDER BY number"):
+            bodies = sorted(said.get(number, {}).items())
+            statements = tuple(_STATEMENT.decode(body) for _, body in bodies)
+            documents.append(msgspec.structs.replace(_DOCUMENT.decode(head), statements=statements))
+        return tuple(documents)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_DOCUMENT = msgspec.msgpack.Decoder(VexDocument)
+_STATEMENT = msgspec.msgpack.Decoder(Statement)
