@@ -4,7 +4,8 @@ The registry is Debian's docker-registry on loopback, which shares the processor
 `first` knows nothing: it lists the catalogue, the tags, HEADs each, and reads the manifest and config of each digest that
 it has not met; beside it is a loop that asks for the same three of each tag. `unchanged` knows what the first found; beside
 it is a loop of HEADs. The tags of a repository point to `--images` manifests in turn; with as many images as tags each tag
-has its own, which is the dearest first listing. Rounds alternate; the best of each counts.
+has its own, which is the dearest first listing. Rounds alternate; the best of each counts. At last there are whole
+discoveries by the command, with server and controllers beside the registry.
 
     python bench/peers/registry_list.py [--tags 5000] [--repositories 100] [--images 5000] [--rounds 3]
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
+from discovery_run import discoveries
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +36,7 @@ from trimtab.systems.images.registry.references import endpoint
 from trimtab.testing.ports import free_ports
 
 BARE_FIRST, FIRST, BARE, UNCHANGED = "bare HEAD, manifest, config", "first", "bare HEADs", "unchanged"
+DISCOVERY, DISCOVERY_AGAIN = "whole discovery, first", "whole discovery, unchanged"
 BESIDE = {FIRST: BARE_FIRST, UNCHANGED: BARE}
 Tag = tuple[str, str]
 
@@ -63,7 +66,8 @@ async def measure(tags: int = 5000, repositories: int = 100, images: int = 5000,
                 ):
                     figure = await timed(run)
                     best[name] = min(best.get(name, figure), figure)
-            return best
+        first, again = discoveries(Path(folder, "trimtab"), registry.host, rounds)
+        return best | {DISCOVERY: Figure(first, 0.0), DISCOVERY_AGAIN: Figure(again, 0.0)}
 
 
 async def push(url: str, tags: int, repositories: int, images: int) -> tuple[list[Tag], list[str]]:
@@ -128,7 +132,9 @@ def show(figures: dict[str, Figure], tags: int) -> None:
     table = Table("listing", "tags/s", "seconds", "CPU, s", "of the bare loop")
     for name, figure in figures.items():
         ratio = f"{figures[BESIDE[name]].wall / figure.wall:.2f}" if name in BESIDE else ""
-        table.add_row(name, f"{tags / figure.wall:,.0f}", f"{figure.wall:.2f}", f"{figure.cpu:.2f}", ratio)
+        table.add_row(
+            name, f"{tags / figure.wall:,.0f}", f"{figure.wall:.2f}", f"{figure.cpu:.2f}" if figure.cpu else "", ratio
+        )
     Console().print(table)
 
 

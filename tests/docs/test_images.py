@@ -31,8 +31,8 @@ TEXT = " ".join(PAGE.split())
 MANIFESTS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 SYSTEM = ROOT / "src" / "trimtab" / "systems" / "images"
 WRITTEN = re.compile(
-    r"""(?:End\("\w+",|Failed\(|Refused\(|_failed\(|_fail\([\w, .]*|_say\([\w, ]*|later\([\w, ()]*|reason=|reason\ or|ready\([^"]*)
-        \s*"([A-Z][A-Za-z]+)\"""",
+    r"""(?:End\("\w+",|Failed\(|Refused\(|_failed\(|_fail\([\w, .]*|_say\([\w, ]*|later\([\w, ()]*
+        |reason=|reason\ or|ready\([^"]*)\s*"([A-Z][A-Za-z]+)\"""",
     re.VERBOSE,
 )
 
