@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from tests.systems.images.documents import KINDS
 from tests.systems.images.layer_kit import dpkg_stanza
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import EventType, Query, Ref
+from trimtab.client.transport import Call, Reply, Unreachable
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry as LabRegistry
 from trimtab.model.clock import SystemClock
@@ -87,6 +88,31 @@ class LeapClock:
         self._leapt = asyncio.Event()
 
 
+class Mortal:
+    """A worker that can be killed: from then on nothing that it does arrives at the API."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self, client: ApiClient) -> None:
+        self._transport, self._dead = client.transport, False
+        self.client = ApiClient(self, client.scheme, namespace=client.namespace)
+
+    def kill(self) -> None:
+        self._dead = True
+        self.task.cancel()
+
+    async def call(self, call: Call) -> Reply:
+        if self._dead:
+            raise Unreachable("this worker is dead")
+        return await self._transport.call(call)
+
+    def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        return self._transport.stream(call, inactivity)
+
+    async def close(self) -> None:
+        """The transport is everybody's."""
+
+
 class Station:
     """One namespace and one registry. Everything that a test writes goes by `client` and `pusher`.
 
@@ -126,24 +152,25 @@ class Station:
                 await task
 
     @contextlib.asynccontextmanager
-    async def worker(self, name: str) -> AsyncIterator[asyncio.Task[None]]:
-        """One more worker, with scratch of its own as on another machine. To cancel its task is to kill it."""
+    async def worker(self, name: str) -> AsyncIterator[Mortal]:
+        """One more worker, with scratch of its own as on another machine. To leave it is a clean stop."""
         from trimtab.systems.images.worker.worker import worker
 
-        async with self._context(name, self.queue) as context, self.tools(name, context) as tools:
-            task = asyncio.create_task(worker(tools, context.queue).run(asyncio.Event()))
+        mortal = Mortal(self.client)
+        async with self._context(name, self.queue) as context, self._tools(name, mortal.client, context) as tools:
+            mortal.task = asyncio.create_task(worker(tools, context.queue).run(asyncio.Event()))
             try:
-                yield task
+                yield mortal
             finally:
-                task.cancel()
-                await asyncio.wait((task,))
+                mortal.task.cancel()
+                await asyncio.wait((mortal.task,))
 
     @contextlib.asynccontextmanager
-    async def tools(self, name: str, context: Context) -> AsyncIterator[Tools]:
-        async with Connections(clock=self.clock) as connections, Credentials(self.client) as credentials:
+    async def _tools(self, name: str, client: ApiClient, context: Context) -> AsyncIterator[Tools]:
+        async with Connections(clock=self.clock) as connections, Credentials(client) as credentials:
             yield Tools(
                 name=name,
-                client=self.client,
+                client=client,
                 clock=self.clock,
                 blobs=self.blobs,
                 scratch=context.scratch,

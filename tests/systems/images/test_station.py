@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
+import aiohttp
+
+from tests.runtime.widgets import until
 from tests.systems.images.station import Station, condition, debian, notes, osv
 from trimtab.lab import registry_images as made
+from trimtab.lab.registry_faults import Dropped, FaultProxy, Stalled
 from trimtab.model.duration import Period
 from trimtab.runtime.credentials import Credentials
 from trimtab.systems.images.kinds import (
@@ -15,9 +19,11 @@ from trimtab.systems.images.kinds import (
     Image,
     Notifications,
     Registry,
+    Removal,
     VulnerabilityReport,
 )
 from trimtab.systems.images.listening import Listener
+from trimtab.testing.ports import free_ports
 
 OLD, NEW = debian("openssl=3.0.11-1"), debian("openssl=3.0.13-1")
 ADVISORY = osv("CVE-2023-5678", "openssl", "3.0.13-1")
@@ -92,8 +98,6 @@ async def test_a_push_is_discovered_at_once_and_nothing_else_is_touched(station:
 
 
 async def tell(url: str, repository: str, tag: str) -> None:
-    import aiohttp
-
     headers = {
         "Authorization": "Bearer hunter2",
         "Content-Type": "application/vnd.docker.distribution.events.v1+json",
@@ -126,7 +130,7 @@ async def test_several_workers_share_the_work(station: Station) -> None:
     assert len(await station.sboms()) == 6
 
 
-async def test_what_belongs_to_a_registry_goes_with_it(station: Station, request: pytest.FixtureRequest) -> None:
+async def test_what_belongs_to_a_registry_goes_with_it(station: Station) -> None:
     await station.import_database(ADVISORY)
     await station.push("team/app", "1", OLD)
     await station.registry()
@@ -136,3 +140,92 @@ async def test_what_belongs_to_a_registry_goes_with_it(station: Station, request
         await station.until_gone(Registry, "lab")
         for kind in (VulnerabilityReport, SBOM, Image, DiscoveryJob):
             await station.until_all(kind, lambda left: not left)
+
+
+async def test_an_image_whose_tag_is_gone_is_marked_and_goes_with_a_later_listing(station: Station) -> None:
+    await station.push("team/app", "1", OLD)
+    await station.push("team/app", "2", NEW)
+    await station.registry(removal=Removal(grace=Period("1h"), max_percent=100))
+    async with station.working():
+        await station.discovered("first", until="Images")
+        await station.pusher.delete("team/app", OLD.digest)
+        job = await station.discovered("second", until="Images")
+        assert job.status
+        assert job.status.diff
+        assert [(each.change, each.tag) for each in job.status.diff.changes] == [("removed", "1")]
+        image = (await station.images())["team/app:1 linux/amd64"]
+        assert image.status
+        assert image.status.missing_since
+        station.leap(3700)
+        await station.discovered("third", until="Images")
+        assert list(await station.images()) == ["team/app:2 linux/amd64"]
+
+
+async def test_a_new_database_has_only_what_it_concerns_scanned_again(station: Station) -> None:
+    await station.import_database(ADVISORY)
+    await station.push("team/app", "old", OLD)
+    await station.push("team/app", "other", debian("zlib1g=1.2.13-1"))
+    await station.registry(db_changed_rescan=True)
+    async with station.working():
+        await station.discovered("first", until="Reports")
+        first = await station.reports()
+        database = await station.import_database(ADVISORY, osv("CVE-2024-0001", "openssl", "3.0.14-1"))
+        await station.until_all(
+            VulnerabilityReport, lambda reports: {report.spec.database for report in reports} == {database.digest}
+        )
+        second = await station.reports()
+    old, other = "team/app:old linux/amd64", "team/app:other linux/amd64"
+    assert {finding.id for finding in second[old].spec.top} == {"CVE-2023-5678", "CVE-2024-0001"}
+    assert second[other].spec.scanned_at == first[other].spec.scanned_at
+    assert second[other].spec.document == first[other].spec.document
+
+
+async def test_a_worker_that_dies_frees_the_registry_in_the_end(station: Station) -> None:
+    await station.push("team/app", "1", OLD)
+    async with FaultProxy(*free_ports(1), station.lab.url) as proxy:
+        proxy.fault("GET", "/tags/list", Stalled(after=0))
+        await station.registry(uri=proxy.url)
+        async with station.working(work=False):
+            await station.job("first")
+            async with station.worker("one") as worker:
+                await until(lambda: proxy.count("GET", "/tags/list"))
+                worker.kill()
+            completed = asyncio.create_task(station.completed("first"))
+            while not (await asyncio.wait((completed,), timeout=0.5))[0]:
+                station.leap(310)
+            job, held = await completed, await station.free()
+    assert condition(job, "Completed").reason == "WorkerLost"  # type: ignore[union-attr]
+    assert notes(held)["last-discoveryjob-name"] == "first"
+    assert "last-discovered-at" not in notes(held)
+
+
+async def test_another_worker_goes_on_where_one_died(station: Station) -> None:
+    await station.push("team/app", "1", OLD)
+    async with FaultProxy(*free_ports(1), station.lab.url) as proxy:
+        proxy.fault("GET", "/tags/list", Stalled(after=0), times=1)
+        await station.registry(uri=proxy.url)
+        async with station.working(work=False):
+            await station.job("first")
+            async with station.worker("one") as worker:
+                await until(lambda: proxy.count("GET", "/tags/list"))
+                worker.kill()
+            station.leap(70)
+            async with station.worker("two"):
+                job = await station.completed("first", "Succeeded")
+    assert job.status
+    assert (job.status.worker, job.status.fence) == ("two", 2)
+
+
+async def test_a_registry_that_is_away_fails_the_run_and_the_next_succeeds(station: Station) -> None:
+    await station.push("team/app", "1", OLD)
+    async with FaultProxy(*free_ports(1), station.lab.url) as proxy:
+        proxy.fault("GET", "", Dropped())
+        await station.registry(uri=proxy.url)
+        async with station.working():
+            job = await station.discovered("first")
+            said = condition(job, "Completed")
+            assert said
+            assert (said.status, said.reason) == ("False", "RegistryUnavailable")
+            proxy.clear()
+            job = await station.discovered("second")
+            assert condition(job, "Completed").reason == "Succeeded"  # type: ignore[union-attr]
