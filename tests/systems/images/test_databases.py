@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.images.scan_kit import BASH, LEFT_PAD, OTHER, database, home
+from tests.systems.images.advisory_kit import BASH, LEFT_PAD, OTHER, database, home
 from trimtab.client.api import ApiClient
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap

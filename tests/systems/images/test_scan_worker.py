@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.runtime.widgets import until_found
-from tests.systems.images.scan_kit import BASH, LEFT_PAD, OTHER, advisory, database, home, openvex
+from tests.systems.images.advisory_kit import BASH, LEFT_PAD, OTHER, advisory, database, home, openvex
 from tests.systems.images.worker_kit import Bench, Crash, Steps, bench, condition
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.systems.images.scan_kit import openvex
+from tests.systems.images.advisory_kit import openvex
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
 from trimtab.model.kubernetes import ConfigMap
