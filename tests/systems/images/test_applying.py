@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -357,3 +358,52 @@ async def test_a_member_that_was_deleted_is_made_again(place: Place) -> None:
     await place.client.delete(Ref(Image, image.name, place.namespace))
     applied = await place.run(found)
     assert (applied.created, applied.unchanged) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "client", ["local"], indirect=True
+)  # whose garbage is collected; a bare kube-apiserver's is not
+async def test_a_registry_that_is_made_again_has_images_of_its_own_when_the_old_ones_are_gone(place: Place) -> None:
+    found = catalogue({"app": {"v1": "a", "v2": "b"}})
+    await place.run(found)
+    old = await place.images()
+    await place.client.delete(Ref(Registry, "main", place.namespace))
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                applied = await place.run(found)
+            except InTheWay:
+                continue
+            break
+    new = await place.images()
+    assert applied.images == 2
+    assert not {image.metadata.uid for image in old.values()} & {image.metadata.uid for image in new.values()}
+
+
+@pytest.mark.parametrize("client", ["local"], indirect=True)
+@pytest.mark.parametrize("seed", range(6))
+async def test_any_history_of_listings_leaves_what_its_rules_say(place: Place, seed: int) -> None:
+    """Marks and removals against a plain model: by tag and digest, the run that marked it, or None."""
+    chance = random.Random(seed)
+    model: dict[tuple[str, str], int | None] = {}
+    for run in range(1, 13):
+        tags = {f"v{n}": f"image {chance.randrange(3)}" for n in range(6) if chance.random() < 0.7}
+        complete, released = chance.random() < 0.8, chance.random() < 0.3
+        applied = await place.run(catalogue({"app": tags}), complete=complete, released=released)
+        listed = {(tag, digest(name)) for tag, name in tags.items()}
+        total = len(model.keys() | listed)
+        gone = [key for key, marked in model.items() if key not in listed and marked is not None] if complete else []
+        held = not released and len(gone) * 100 > 50 * total
+        model = {
+            key: None if key in listed else model.get(key) or (run if complete else None)
+            for key in model.keys() | listed
+            if held or key not in gone
+        }
+        images = (await place.images()).values()
+        state = {
+            (image.spec.tag, image.spec.digest): bool(image.status and image.status.missing_since) for image in images
+        }
+        assert state == {key: marked is not None for key, marked in model.items()}
+        assert applied.images == len(model)
+        assert applied.missing == sum(marked is not None for marked in model.values())
+        assert (applied.held, applied.removed) == ((len(gone), 0) if held else (0, len(gone)))
