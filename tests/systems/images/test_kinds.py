@@ -94,12 +94,7 @@ LONG = "x" * 2049
         ("Registry", {"notifications": {}}, "spec.notifications.tokenSecret"),
         ("DiscoveryJob", {"registry": None}, "spec.registry: Required value"),
         ("DiscoveryJob", {"registry": ""}, "spec.registry"),
-        pytest.param(
-            "DiscoveryJob",
-            {"manualGUID": "x" * 129},
-            "spec.manualGUID",
-            marks=pytest.mark.xfail(reason="the field is manualGuid on the wire"),
-        ),
+        ("DiscoveryJob", {"manualGUID": "x" * 129}, "spec.manualGUID"),
         ("DiscoveryJob", {"until": "Tomorrow"}, 'Unsupported value: "Tomorrow"'),
         ("Image", {"digest": None}, "spec.digest: Required value"),
         ("SBOM", {"documents": None}, "spec.documents: Required value"),
