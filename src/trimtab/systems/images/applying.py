@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -28,9 +28,11 @@ from trimtab.systems.images.kinds.image import Image
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.kinds.registry import Registry
 from trimtab.systems.images.runs import claim
-from trimtab.systems.images.runs.catalogue import Catalogue, members
 from trimtab.systems.images.runs.telling import Superseded
 from trimtab.systems.images.wanted import Wanted, corrected, is_due, marked, missing_since, wanted
+
+if TYPE_CHECKING:
+    from trimtab.systems.images.runs.catalogue import Catalogue
 
 AT_A_TIME = 16
 ATTEMPTS = 5
@@ -83,6 +85,10 @@ async def apply(
     """Make the registry's Images those of the catalogue. `complete`: what is not in it is gone. `released`: somebody has
     seen how many are to be removed at once. InTheWay; Superseded when the registry is not this run's any more; or the
     StatusError of a write that nothing mends."""
+    from trimtab.systems.images.runs.catalogue import (
+        members,
+    )  # loads an HTTP client, and controllers import this module
+
     before = _removable_before(registry, run, now)
     meant = {each.name: each async for each in _breathing(wanted(registry, catalogue))}
     known = await _known(client, registry)

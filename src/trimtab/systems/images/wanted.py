@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
@@ -12,7 +13,9 @@ from trimtab.model.clock import format_time, parse_time
 from trimtab.systems.images.kinds.image import Image, ImageLayer, ImageSpec, ImageStatus
 from trimtab.systems.images.kinds.registry import Registry
 from trimtab.systems.images.registry.references import endpoint
-from trimtab.systems.images.runs.catalogue import Catalogue, ImageRef, image_refs
+
+if TYPE_CHECKING:
+    from trimtab.systems.images.runs.catalogue import Catalogue, ImageRef
 
 MOST_LAYERS = 512
 LONGEST_COMMAND = 1024
@@ -28,6 +31,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def wanted(registry: Registry, catalogue: Catalogue) -> Iterator[Wanted]:
     """Every Image that the Registry should have. BadReference when its uri is none."""
+    from trimtab.systems.images.runs.catalogue import image_refs  # loads an HTTP client
+
     uri = endpoint(registry.spec.uri, plain_http=registry.spec.plain_http).name
     described: dict[str, ImageSpec] = {}
     for ref in image_refs(catalogue):
