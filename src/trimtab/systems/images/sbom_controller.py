@@ -23,7 +23,7 @@ from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
 from trimtab.runtime.objects import uid_of
 from trimtab.runtime.owners import owned_by
-from trimtab.runtime.queue import QueueFull, QueueUnavailable
+from trimtab.runtime.queue import QueueFull
 from trimtab.runtime.system import NAMESPACE
 from trimtab.systems.images.applying import BY_REGISTRY
 from trimtab.systems.images.kinds import SBOM, Registry, ScanSchedule, VEXSource, VulnerabilityReport
@@ -196,7 +196,7 @@ class SbomController(Controller[SBOM]):
         )
         try:
             await self._context.queue.publish(SCANS, encode(message), id=f"scan/{uid_of(sbom)}/{due.key}/{times}")
-        except (QueueFull, QueueUnavailable):
+        except QueueFull:
             return Result(requeue_after=FULL)
         asked = self._asked[request] = _Asked(due.key, self.clock.monotonic(), times)
         return Result(requeue_after=asked.again_after)
