@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,7 +32,7 @@ from trimtab.runtime.owners import controller_of, owned_by
 from trimtab.storage.blobs import BlobMissing, Digest, read
 from trimtab.storage.folder import FolderBlobs
 from trimtab.storage.scratch import Scratch
-from trimtab.systems.images.kinds import SBOM, Attempt, Image, ImageLayer, Registry
+from trimtab.systems.images.kinds import SBOM, Attempt, Image, ImageLayer, ImageStatus, Registry
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.pins import FINALIZER
 from trimtab.systems.images.registry.references import digest_of
@@ -443,6 +444,32 @@ async def test_a_success_after_a_failure_clears_what_was_wrong(at: Bench, handle
     assert now.status
     assert now.status.attempt == Attempt(run="run-2")
     assert is_ready(now)
+
+
+async def test_what_others_write_to_the_status_meanwhile_stays(at: Bench) -> None:
+    image = await at.pushed("team/app", "1.0", APP)
+
+    class Meanwhile:
+        """Somebody marks the Image as missing just before its status is patched."""
+
+        marked = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(at.client, name)
+
+        async def patch(self, old: Any, new: Any, **more: Any) -> Any:
+            if not self.marked:
+                self.marked = True
+                now = await at.image(image)
+                gone = ImageStatus(missing_since="2026-01-01T00:00:00Z")
+                await at.client.patch(now, now.replace(status=gone), subresource="status")
+            return await at.client.patch(old, new, **more)
+
+    await SbomHandler(msgspec.structs.replace(at.tools, client=Meanwhile())).handle(at.message(image))
+    now = await at.image(image)
+    assert is_ready(now)
+    assert now.status
+    assert now.status.missing_since == "2026-01-01T00:00:00Z"
 
 
 async def test_giving_up_on_an_sbom_that_is_there_only_says_the_last_word(at: Bench, handler: SbomHandler) -> None:

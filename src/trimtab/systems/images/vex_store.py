@@ -45,14 +45,12 @@ class Writer:
             self._documents += 1
             head = msgspec.structs.replace(document, statements=(), problems=())
             self._connection.execute("INSERT INTO document VALUES (?, ?)", (self._documents, _encode(head)))
-            for statement in document.statements:
-                self._statements += 1
-                row = (self._statements, self._documents, _encode(statement))
-                self._connection.execute("INSERT INTO statement VALUES (?, ?, ?)", row)
-                self._connection.executemany(
-                    "INSERT OR IGNORE INTO said VALUES (?, ?)",
-                    [(name, self._statements) for name in statement.vulnerabilities],
-                )
+            numbered = list(enumerate(document.statements, self._statements + 1))
+            self._statements += len(numbered)
+            rows = ((number, self._documents, _encode(statement)) for number, statement in numbered)
+            self._connection.executemany("INSERT INTO statement VALUES (?, ?, ?)", rows)
+            names = ((name, number) for number, statement in numbered for name in statement.vulnerabilities)
+            self._connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?)", names)
 
 
 @contextmanager
