@@ -21,7 +21,7 @@ from trimtab.cli.tables import Printer, shown
 from trimtab.runtime.credentials import Credentials
 from trimtab.systems.images.filters import Filters, InvalidFilter
 from trimtab.systems.images.kinds import Filter, Registry
-from trimtab.systems.images.reach import client_of, named_of, repositories_of
+from trimtab.systems.images.reach import client_of, filters_of, named_of, repositories_of
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.connections import Connections
 from trimtab.systems.images.registry.errors import RegistryError
@@ -201,7 +201,7 @@ def _holds(filters: Filters, repository: str, tag: str) -> bool:
 
 def _judge(registry: Registry) -> _Judge:
     try:
-        return _Judge(registry.spec.filters)
+        return _Judge(filters_of(registry))
     except InvalidFilter as error:
         raise Problem(f"registry/{registry.name}: {error}") from None
 

@@ -17,12 +17,13 @@ from trimtab.lab.registry_faults import Answered, FaultProxy
 from trimtab.model.kubernetes import Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.credentials import Credentials
-from trimtab.systems.images.kinds import PlatformFilter, Registry, RegistrySpec
+from trimtab.systems.images.kinds import Filter, MatchCondition, PlatformFilter, Registry, RegistrySpec
 from trimtab.systems.images.reach import (
     InvalidRegistry,
     SecretInvalid,
     SecretNotFound,
     client_of,
+    filters_of,
     platforms_of,
     repositories_of,
 )
@@ -153,3 +154,18 @@ async def test_a_good_bundle_is_taken(client: ApiClient, connections: Connection
     async with Credentials(client) as credentials:
         reached = await client_of(registry("registry.example.com:5000", ca_bundle=bundle), connections, credentials)
     assert reached.registry.name == "registry.example.com:5000"
+
+
+def test_a_filter_names_a_repository_as_the_registry_does() -> None:
+    condition = MatchCondition(name="any", expression="true")
+    filters = tuple(
+        Filter(repository=name, match_conditions=(condition,)) for name in ("nginx", "team/app", "*", "team/*")
+    )
+    names = [
+        [
+            each.repository
+            for each in filters_of(Registry(metadata=ObjectMeta(name="r"), spec=RegistrySpec(uri=uri, filters=filters)))
+        ]
+        for uri in ("docker.io", "registry.example.com")
+    ]
+    assert names == [["library/nginx", "team/app", "*", "team/*"], ["nginx", "team/app", "*", "team/*"]]

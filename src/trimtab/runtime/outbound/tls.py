@@ -28,7 +28,7 @@ def context(tls: Tls, *, with_identity: bool = True) -> ssl.SSLContext:
     made = ssl.create_default_context()
     if tls.ca:
         try:
-            made.load_verify_locations(cadata=tls.ca.decode("ascii", "replace"))
+            made.load_verify_locations(cadata=tls.ca.decode("ascii", "ignore"))  # comments may be in any language
         except ssl.SSLError:
             raise TlsError("the certificate authority is no certificate in PEM") from None
     if tls.insecure:

@@ -7,6 +7,7 @@ end before the registry is free (which the registry's own controller does).
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from datetime import timedelta
 
@@ -367,7 +368,8 @@ class Conductor:
     async def _catalogue(self, digest: str) -> Catalogue | None:
         """None when it is lost; BlobsUnavailable when it cannot be asked for now."""
         try:
-            return catalogues.decode(await read(self._blobs, Digest(digest), max_bytes=catalogues.MAX_BYTES))
+            content = await read(self._blobs, Digest(digest), max_bytes=catalogues.MAX_BYTES)
+            return await asyncio.to_thread(catalogues.decode, content)  # a large one takes a while
         except (BlobMissing, BlobDamaged, BlobTooLarge, ValueError) as error:
             log.warning("a catalogue cannot be read", digest=digest, error=str(error))
             return None

@@ -16,12 +16,12 @@ from trimtab.model.errors import StatusError
 from trimtab.runtime.credentials import Credentials, types
 from trimtab.runtime.credentials.types import DockerConfig, RegistryLogin, SecretRef
 from trimtab.runtime.outbound import Tls
-from trimtab.systems.images.kinds.registry import Registry
+from trimtab.systems.images.kinds.registry import Filter, Registry
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.connections import Connections
 from trimtab.systems.images.registry.errors import NoCatalog, RegistryError, Untrusted
 from trimtab.systems.images.registry.manifests import Platform
-from trimtab.systems.images.registry.references import BadReference, Endpoint, endpoint, repository_of
+from trimtab.systems.images.registry.references import BadReference, Endpoint, endpoint, is_repository, repository_of
 
 
 class InvalidRegistry(RegistryError):
@@ -53,6 +53,18 @@ def endpoint_of(registry: Registry) -> Endpoint:
         return endpoint(registry.spec.uri, plain_http=registry.spec.plain_http)
     except BadReference as bad:
         raise InvalidRegistry("spec.uri", str(bad)) from None
+
+
+def filters_of(registry: Registry) -> tuple[Filter, ...]:
+    """Its filters, with the full names of repositories: `nginx` is library/nginx in Docker Hub."""
+    where = endpoint_of(registry)
+
+    def named(written: Filter) -> Filter:
+        if not is_repository(written.repository):
+            return written  # a pattern
+        return written.replace(repository=repository_of(written.repository, where))
+
+    return tuple(map(named, registry.spec.filters))
 
 
 def platforms_of(registry: Registry) -> tuple[Platform, ...]:

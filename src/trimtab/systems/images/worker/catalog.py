@@ -26,7 +26,7 @@ from trimtab.systems.images.filters import Filters, InvalidFilter
 from trimtab.systems.images.kinds import DiscoveryJobStatus, ImageError, Listed, ListingCounts, Registry
 from trimtab.systems.images.kinds.job import MOST_ERRORS
 from trimtab.systems.images.messages import CreateCatalog
-from trimtab.systems.images.reach import client_of, platforms_of, repositories_of
+from trimtab.systems.images.reach import client_of, filters_of, platforms_of, repositories_of
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.errors import RegistryError
 from trimtab.systems.images.registry.listing import Listing
@@ -145,7 +145,7 @@ class _Run:
 
     async def _list(self) -> Catalogue:
         registry, tools = self._registry, self._tools
-        filters, platforms = Filters.compile(registry.spec.filters), platforms_of(registry)
+        filters, platforms = Filters.compile(filters_of(registry)), platforms_of(registry)
         client = await client_of(registry, tools.connections, tools.credentials)
         selected = await repositories_of(registry, client)
         previous = await self._previous()
