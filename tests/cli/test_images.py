@@ -81,7 +81,8 @@ async def test_from_a_registry_to_a_report(tmp_path: Path, zygote: Zygote) -> No
         ran = trimtab("images", "import-db", "osv")
         assert "2 advisories: 2 new or changed, 0 as they were" in ran.lines, ran.err
 
-        assert trimtab("wait", "sboms", "--all", "--for", "condition=Scanned").code == 0
+        waited = trimtab("wait", "sboms", "--all", "--for", "condition=Scanned", "--timeout", "60s")
+        assert waited.code == 0, trimtab("get", "sboms", "-o", "yaml").out + server.logs()
         ran = trimtab("images", "discover", "lab", "--until", "Reports", "--timeout", "60s")
         assert ran.code == 0, ran.err + server.logs()
         assert ["reports", "2"] in ran.rows

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 from pathlib import Path
 
-from tests.cli.conftest import Program, Zygote, environment
+from tests.cli.conftest import Program
 from tests.runtime.widgets import until_found
 from tests.systems.images.station import debian
 from trimtab.client.api import ApiClient
@@ -22,7 +23,6 @@ from trimtab.systems.images.kinds import SBOM, Image, ImageLayer, ImageSpec, Reg
 from trimtab.systems.images.messages import SBOMS, GenerateSBOM, encode
 from trimtab.systems.images.registry.references import image_name
 from trimtab.systems.images.system import SYSTEM
-from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.nats import NatsServer
 from trimtab.testing.ports import free_ports
 
@@ -82,12 +82,18 @@ async def test_a_worker_makes_an_sbom_that_it_is_asked_for(
         assert "Traceback" not in out
 
 
-def test_a_worker_whose_queue_is_away_says_so(quiet_server: TrimtabServer, tmp_path: Path, zygote: Zygote) -> None:
+def test_a_worker_whose_server_is_away_says_so(bare: Program) -> None:
     (port,) = free_ports(1)
-    program = Program(tmp_path, environment(KUBECONFIG=str(quiet_server.kubeconfig)), zygote)
-    words = ("--nats", f"nats://127.0.0.1:{port}", "--blobs", "blobs")
-    process = program.installed("images", "worker", *words, stderr=subprocess.PIPE)
+    kubeconfig = {
+        "current-context": "lab",
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+        "clusters": [{"name": "lab", "cluster": {"server": f"https://127.0.0.1:{port}"}}],
+        "users": [{"name": "lab", "user": {"token": "secret-token"}}],
+    }
+    place = ("--nats", "nats://127.0.0.1:1", "--blobs", "blobs")
+    server = ("--kubeconfig", bare.write("away", json.dumps(kubeconfig)))
+    process = bare.installed("images", "worker", *place, *server, stderr=subprocess.PIPE)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert f"127.0.0.1:{port}" in err
-    assert "Traceback" not in err
+    assert err.startswith(f"error: https://127.0.0.1:{port} does not answer")
+    assert "secret-token" not in err

@@ -62,9 +62,10 @@ def discover(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> None:
-    """Discover a registry's images now, and show how far it is and what came of it; exit code 1 when it failed.
+    """Discover a registry's images now.
 
-    Where some images failed, the others are there: they are named, and the exit code is 0.
+    It shows how far it is, then what came of it; the exit code is 1 when it failed. Where some images failed, the
+    others are there: they are named, and the exit code is 0.
 
     Example:  trimtab images discover lab --until Reports
     """
@@ -126,7 +127,9 @@ def report(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> None:
-    """Show what is known to be wrong with an image, the worst first, and what could not be checked.
+    """Show what is wrong with an image, the worst first.
+
+    Then it says how many findings there are, and what could not be checked.
 
     Example:  trimtab images report team/app:1.0 --severity high
     """
@@ -146,7 +149,9 @@ def report(
 def release(
     registry: RegistryName, namespace: Namespace = "", kubeconfig: Kubeconfig = None, context: Context = ""
 ) -> None:
-    """Let go the images that a discovery found missing and kept, because they were too many at once (RemovalHeld).
+    """Let go images that a discovery held back.
+
+    They are missing in the registry and were kept, because they were too many at once: the condition RemovalHeld.
 
     Example:  trimtab images release lab
     """
@@ -170,7 +175,9 @@ def preview(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> None:
-    """Show which tags a Registry's filters select, listed from this machine. Nothing is written.
+    """Show which tags a Registry's filters select.
+
+    The registry is listed from this machine, and nothing is written.
 
     Example:  trimtab images preview -f registry.yaml --tags 10
     """
@@ -192,9 +199,10 @@ def import_db(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> None:
-    """Import what is known to be wrong with packages: OSV documents, as osv.dev has them for download.
+    """Import advisories on packages: OSV documents.
 
-    Documents that are there already are renewed by newer ones. A folder may have zip files in it.
+    They are what reports are made of; osv.dev has them for download. Documents that are there already are renewed by
+    newer ones. A folder may have zip files in it.
 
     Example:  trimtab images import-db ./osv && trimtab images import-db --show
     """
@@ -225,7 +233,9 @@ def import_vex(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> None:
-    """Let OpenVEX statements of vendors count for all images of a namespace, by a VEXSource.
+    """Import what vendors say of findings: OpenVEX.
+
+    A VEXSource makes the statements count for all images of its namespace.
 
     Example:  trimtab images import-vex vexhub.zip vexhub
     """
@@ -255,7 +265,9 @@ def worker(
     data_dir: DataDir = Path(".trimtab"),
     log_format: LogFormat = "auto",
 ) -> None:
-    """Do the work of image discovery on this machine, too, until Ctrl-C. As many as wanted may run.
+    """Work on image discovery here, too, until Ctrl-C.
+
+    As many as wanted may run, on any machine. They have the queue and the blobs of the controllers.
 
     Example:  trimtab images worker --nats nats://queue:4222 --blobs postgresql://db/blobs --kubeconfig ~/.kube/config
     """
@@ -291,9 +303,10 @@ def listen(
     context: Context = "",
     log_format: LogFormat = "auto",
 ) -> None:
-    """Take what registries tell of pushes, until Ctrl-C: what was pushed is discovered at once.
+    """Take what registries tell of pushes, until Ctrl-C.
 
-    A registry sends its notifications to /NAMESPACE/REGISTRY, with the token that the Registry's spec.notifications names.
+    What was pushed is discovered at once. A registry sends its notifications to /NAMESPACE/REGISTRY, with the token
+    that the Registry's spec.notifications names.
 
     Example:  trimtab images listen --listen 0.0.0.0:7480 --tls-certificate tls.crt --tls-key tls.key
     """
