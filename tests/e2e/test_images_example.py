@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.kubectl import newest, programs
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
+from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
 ROOT = Path(__file__).parents[2]
@@ -36,18 +37,19 @@ class Stand:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._process = self._started("1")
+        self._process = self._started("--release", "1")
 
-    def release(self, number: str) -> None:
+    def again(self, *words: str) -> None:
         self.stop()
-        self._process = self._started(number)
+        self._process = self._started(*words)
 
     def stop(self) -> None:
         self._process.stop()
 
-    def _started(self, number: str) -> Process:
-        log = self._folder / f"registry{number}.log"
-        process = Process([sys.executable, "-m", "trimtab.lab.registry_demo", "--release", number], log=log)
+    def _started(self, *words: str) -> Process:
+        log = self._folder / "registry.log"
+        log.unlink(missing_ok=True)
+        process = Process([sys.executable, "-m", "trimtab.lab.registry_demo", *words], log=log)
         try:
             process.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=30)
         except BaseException:
@@ -187,12 +189,25 @@ def test_a_job_of_what_is_unchanged_makes_nothing_anew(discovered: str, shell: S
 
 
 def test_the_next_release_is_told_as_a_difference(discovered: str, shell: Shell, home: Home) -> None:
-    home.stand.release("2")
+    home.stand.again("--release", "2")
     said = shell("trimtab images discover lab").stdout
     assert "tags: 1 added, 1 moved, 1 removed" in said
     images = json.loads(shell("kubectl get image -o json").stdout)["items"]
     missing = {(each["spec"]["repository"], each["spec"]["tag"]) for each in images if "missingSince" in each["status"]}
     assert missing == {("team/api", "2.0"), ("team/web", "stable")}
+
+
+def test_what_the_registry_tells_of_is_discovered_without_asking(discovered: str, shell: Shell, home: Home) -> None:
+    """What was there before is pushed again, so nothing is missing any more."""
+    (port,) = free_ports(1)
+    command = [PROGRAM, "images", "listen", "--listen", f"127.0.0.1:{port}", "--kubeconfig", str(home.kubeconfig)]
+    with Process(command, log=home.kubeconfig.with_name("listen.log")) as listening:
+        listening.wait_until(lambda: "listening at" in listening.tail(), within=30)
+        home.stand.again("--notify", f"http://127.0.0.1:{port}/default/lab", "--notify-token", "lab-only")
+        shell("kubectl wait registry/lab --for=jsonpath='{.status.missing}'=0 --timeout=60s")
+        assert "lab-only" not in listening.tail() + home.log()
+    images = json.loads(shell("kubectl get image -o json").stdout)["items"]
+    assert [each["spec"]["repository"] for each in images if "missingSince" in each["status"]] == []
 
 
 def test_deleting_the_registry_removes_its_images(discovered: str, shell: Shell, home: Home) -> None:

@@ -43,16 +43,19 @@ def stock(release: int = 1) -> tuple[Stocked, ...]:
     arm = _web("arm64", OLD_PYTHON if release == 1 else NEW_PYTHON)
     current = old if release == 1 else new
     both = made.index([made.entry(current, "linux/amd64"), made.entry(arm, "linux/arm64"), made.attestation(current)])
-    always = [
+    other = (
+        Stocked("team/api", "2.0", _api(), "Alpine 3.16 and Node packages")
+        if release == 1
+        else Stocked("team/web", "1.1", new, "newer Python packages on the same base")
+    )
+    return (
         Stocked("team/web", "1.0", old, "Debian 12 and Python packages, all of them old"),
         Stocked("team/web", "stable", both, "for two platforms, with an attestation"),
+        other,
         Stocked("team/api", "latest", _api(), "left out by the filter"),
-        Stocked("team/broken", "1.0", _broken(), "its layer is damaged: the SBOM fails, and only this one"),
         Stocked("charts/web", "1.0", made.helm_chart(), "a Helm chart, which is no image"),
-    ]
-    if release == 1:
-        return (*always, Stocked("team/api", "2.0", _api(), "Alpine 3.16 and Node packages"))
-    return (*always, Stocked("team/web", "1.1", new, "newer Python packages on the same base"))
+        Stocked("team/broken", "1.0", _broken(), "its layer is damaged: the SBOM fails, and only this one"),
+    )
 
 
 async def push(url: str, release: int = 1) -> None:
@@ -117,7 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trimtab.lab.registry_demo", description="A registry with images.")
     parser.add_argument("--release", type=int, choices=RELEASES, default=1, help="which state of it (%(default)s)")
     parser.add_argument("--port", type=int, default=PORT, help="of 127.0.0.1 (%(default)s)")
-    parser.add_argument("--notify", default="", metavar="URL", help="where to tell of pushes")
+    parser.add_argument("--notify", default="", metavar="URL", help="tell `trimtab images listen` of pushes")
+    parser.add_argument("--notify-token", default="", metavar="TOKEN", help="what to show there")
     options = parser.parse_args(arguments)
     if shutil.which("docker-registry") is None:
         print("error: docker-registry is not installed; Debian's package has the same name", file=sys.stderr)
@@ -125,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            _serve(Path(folder), options.port, options.release, options.notify)
+            _serve(Path(folder), options)
     except KeyboardInterrupt:
         return 0
     except PeerFailed as error:
@@ -134,8 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _serve(folder: Path, port: int, release: int, notify: str) -> None:
-    with Registry(folder, port, notify=notify) as registry:
+def _serve(folder: Path, options: argparse.Namespace) -> None:
+    release = options.release
+    with Registry(folder, options.port, notify=options.notify, notify_token=options.notify_token) as registry:
         asyncio.run(push(registry.url, release))
         for each in sorted(stock(release), key=lambda one: (one.repository, one.tag)):
             print(f"{f'{each.repository}:{each.tag}':<18} {each.about}")
