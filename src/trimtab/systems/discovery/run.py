@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from msgspec import UNSET
 
+from trimtab.model.clock import parse_time
 from trimtab.model.errors import StatusError
 from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.progress import Progress, ProgressStatus
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from trimtab.systems.discovery.identify.snmp import SnmpIdentifier
 
 
+POOR = "PoorSweep"
 UNSURE = (Outcome.UNPROBED, Outcome.NOT_SENT, Outcome.NOT_RESOLVED)
 """These say nothing of the device: our own side failed."""
 
@@ -96,7 +98,7 @@ class RuleRun:
         if wrong := plan_problems(costs, rule.spec.period):
             raise TooLong("; ".join(map(str, wrong)))
         await self._teller.tell(lambda status: status.replace(plan=costs))
-        self._begin(signature(scope.addresses, questions), len(scope.addresses))
+        self._begin(signature(scope.addresses, questions))
         if any(not probes.is_community(c) for c in self._settings.connections):
             await self._book.commit()  # whoever finds this run cut off knows that credentials may have been sent
         async with Progress(self._progress, tools.clock) as progress:
@@ -122,8 +124,9 @@ class RuleRun:
             self._settings, self._identifiers, self._book, attempts, self._tools.clock, repinned=self._repinned
         )
 
-    def _begin(self, signed: str, size: int) -> None:
-        """The ledger for this run. The one that it holds goes on when it is this run over the same questions."""
+    def _begin(self, signed: str) -> None:
+        """The ledger for this run. The one that it holds goes on when it is this run over the same questions. What is not
+        reached keeps the outcome of the last run that came to its end."""
         ledger = self._book.ledger
         if ledger.run == self._run.id:
             if ledger.scope != signed:
@@ -135,7 +138,9 @@ class RuleRun:
             scope=signed,
             seed=self._tools.chance.getrandbits(32),
             position=0,
-            outcomes=ledger.outcomes if len(ledger.outcomes) == size else b"",  # until the first checkpoint tells more
+            outcomes=b"",
+            earlier=ledger.earlier if ledger.run else ledger.outcomes,
+            earlier_scope=ledger.earlier_scope if ledger.run else ledger.scope,
             orderly=False,
         )
 
@@ -165,6 +170,7 @@ class RuleRun:
                 seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(addresses_of(t))},
                 unsure=frozenset(scope.addresses.at(p) for p, byte in enumerate(swept.outcomes) if byte in UNSURE),
                 trusted=not poor,
+                last_swept=await self._last_swept(),
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
                 questions=questions,
                 packets_per_second=costs.packets_per_second,
@@ -179,7 +185,7 @@ class RuleRun:
         if poor:
             message = f"{message}; nothing is taken for gone, for {poor}"
         report = await self._report(
-            "PoorSweep" if poor else "",
+            POOR if poor else "",
             message,
             {**counts, **parting.counts},
             costs,
@@ -191,6 +197,13 @@ class RuleRun:
         self._tools.measures.swept(*place, seconds=quality.duration, packets=quality.sent, lag=quality.worst_lag)
         self._tools.measures.counted(*place, counts, msgspec.to_builtins(report.targets))
         return report
+
+    async def _last_swept(self) -> float:
+        """When the last run before this one that saw everything had ended; 0 where nobody knows."""
+        rule = await self._teller.tell(lambda status: status)
+        history = (rule.status.history if rule.status else UNSET) or ()
+        ends = (run.finished for run in history if run.outcome == "Succeeded" and run.reason != POOR)
+        return next((parse_time(end).timestamp() for end in ends if end), 0.0)
 
     async def _listed(self, scope: Scope, static: Static) -> Report:
         """A rule that probes nothing: each entry is a Target, and goes with its entry."""
@@ -272,6 +285,8 @@ class RuleRun:
         self._book.ledger = msgspec.structs.replace(
             ledger,
             outcomes=outcomes,
+            earlier=b"",
+            earlier_scope="",
             run="",
             seed=0,
             position=0,

@@ -72,7 +72,8 @@ class TargetStatus(Spec):
         UNSET
     )
     last_seen: (
-        Annotated[Time, Meta(description="Since when it has not answered. Written when it is missed.")] | UnsetType
+        Annotated[Time, Meta(description="When the last sweep that it answered had ended. Written when it is missed.")]
+        | UnsetType
     ) = UNSET
     discovery_info: DiscoveryInfo | UnsetType = UNSET
     addresses: Annotated[tuple[Text, ...], Meta(max_length=256, description="All that it answers at.")] | UnsetType = (

@@ -48,10 +48,12 @@ class AddressRecord(msgspec.Struct, frozen=True, omit_defaults=True, array_like=
 
 
 class Misses(msgspec.Struct, frozen=True, array_like=True):
-    """How many sweeps in a row did not see a Target, and since when it has not been seen."""
+    """How many sweeps in a row did not see a Target. `since` is the first of them: from there its age is counted, however
+    long nobody swept before. `seen` is the end of the last sweep that saw it; 0 where that is not known."""
 
     count: int
     since: float
+    seen: float = 0
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,6 +61,10 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     records: dict[str, AddressRecord] = {}
     outcomes: bytes = b""
+    earlier: bytes = b""
+    """While a sweep goes on, or when it failed: the outcomes of the last one that came to its end."""
+    earlier_scope: str = ""
+    """Names the addresses that `earlier` speaks of."""
     misses: dict[str, Misses] = {}
     scope: str = ""
     """Names the addresses that `outcomes` speaks of."""

@@ -112,9 +112,14 @@ def _entry(entries: Sequence[Entry], addresses: Addresses, address: str) -> str:
 
 
 def _outcome(ledger: Ledger, addresses: Addresses, position: int | None, record: AddressRecord) -> Outcome:
-    """Of the last sweep that reached the address."""
-    speaks = len(ledger.outcomes) == len(addresses) and (ledger.run or ledger.scope in ("", addresses.digest))
-    byte = (ledger.outcomes[position] if speaks and position is not None else 0) or record.outcome
+    """Of the last sweep that reached the address: this one, else the one before it, else whatever was noted."""
+    tellers = []
+    if ledger.run or ledger.scope in ("", addresses.digest):
+        tellers.append(ledger.outcomes)
+    if ledger.earlier_scope == addresses.digest:
+        tellers.append(ledger.earlier)
+    told = (each[position] for each in tellers if position is not None and len(each) == len(addresses))
+    byte = next((byte for byte in told if byte), record.outcome)
     try:
         return Outcome(byte)
     except ValueError:  # of a newer version

@@ -30,8 +30,9 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """A sweep that can be trusted did not see it. `age_seconds` is since it was last seen; `confirmed` says that a
-    probe of all its addresses, after the sweep, found nothing either."""
+    """A sweep that can be trusted did not see it. `age_seconds` is since the first that did not: a long time in which
+    nobody swept is no absence. `confirmed` says that a probe of all its addresses, after the sweep, found nothing
+    either."""
 
     misses: int
     age_seconds: float

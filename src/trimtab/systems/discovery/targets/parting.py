@@ -42,7 +42,8 @@ class Step(msgspec.Struct, frozen=True):
 
 class Parting:
     """After one sweep. `found` are the addresses of devices that said what they are, `present` those where something
-    answered and did not, `unsure` those of which our own side cannot tell; `seen` are the Targets that were found."""
+    answered and did not, `unsure` those of which our own side cannot tell; `seen` are the Targets that were found.
+    `last_swept` is when the last sweep before that can be trusted had ended, 0 where nobody knows."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Parting:
         seen: frozenset[str],
         unsure: frozenset[str],
         trusted: bool,
+        last_swept: float,
         questions: Sequence[Asked],
         packets_per_second: float,
         released: str,
@@ -64,7 +66,7 @@ class Parting:
         self._tools, self._rule, self._book, self._run = tools, rule, book, run
         self._scope, self._present, self._seen, self._trusted = scope, present, seen, trusted
         self._found, self._unsure, self._questions, self._released = found, unsure, questions, released
-        self._cap = packets_per_second
+        self._cap, self._last_swept = packets_per_second, last_swept
         self._now = tools.clock.now().timestamp()
         self.counts = {"stale": 0, "lost": 0, "deleted": 0}
 
@@ -104,8 +106,8 @@ class Parting:
             return Step(target, phase, Phase.DELETED, "its addresses are in no entry of the rule any more")
         if not self._unsure.isdisjoint(addresses):
             return None
-        before = self._book.ledger.misses.get(target.name, Misses(0, self._now))
-        missed = self._book.ledger.misses[target.name] = Misses(before.count + 1, before.since)
+        before = self._book.ledger.misses.get(target.name, Misses(0, self._now, self._last_swept))
+        missed = self._book.ledger.misses[target.name] = msgspec.structs.replace(before, count=before.count + 1)
         event = Missed(missed.count, self._now - missed.since)
         confirmed = fading.needs_confirmation(phase, event, self._rule.spec.fading)
         after = fading.next(phase, msgspec.structs.replace(event, confirmed=confirmed), self._rule.spec.fading)
@@ -180,7 +182,7 @@ class Parting:
         else:
             name = cast("Literal['Stale', 'Lost']", step.after.value)
             conditions = ready(status.conditions, clock, generation, False, name, step.why)
-            last = format_time(clock.now().fromtimestamp(seen.since, tz=clock.now().tzinfo))
+            last = format_time(clock.now().fromtimestamp(seen.seen or seen.since, tz=clock.now().tzinfo))
             changed = status.replace(conditions=conditions, phase=name, last_seen=last)
             self.counts[name.lower()] += 1
             events.warning(target, f"Target{name}", f"{name}: {step.why}")
