@@ -96,7 +96,7 @@ async def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 async def test_discover_makes_a_job_follows_it_and_tells_what_came_of_it(
     images: Program, controller: Controller
 ) -> None:
-    process = started(images, "--until", "Reports")
+    process = started(images, "--until", "reports")
     job = await controller.job()
     assert job.name.startswith("lab-")
     assert (job.spec.registry, job.spec.until) == ("lab", "Reports")

@@ -137,7 +137,7 @@ def report(
     from trimtab.cli.blobs import Place
     from trimtab.systems.images.vulnerabilities.severity import LABELS
 
-    least = one_of(severity.capitalize(), LABELS, "--severity") if severity else ""
+    least = one_of(severity, LABELS, "--severity") if severity else ""
     form = one_of(output, ("table", "json"), "--output")
     options = images_report.Options(least=least, everything=all_, json=form == "json")
     place = Place(blobs, blobs_token_file, blobs_ca_file)

@@ -67,15 +67,16 @@ def seconds(text: str, option: str) -> float:
 
 
 def one_of(text: str, choices: Iterable[str], option: str) -> str:
-    """One of these words, as it is written."""
-    if text not in (known := tuple(choices)):
-        raise typer.BadParameter(f'"{text}" is not one of {", ".join(known)}', param_hint=option)
-    return text
+    """The one of these words that is meant, in whatever case it is written."""
+    known = {choice.casefold(): choice for choice in choices}
+    if text.casefold() not in known:
+        raise typer.BadParameter(f'"{text}" is not one of {", ".join(known.values())}', param_hint=option)
+    return known[text.casefold()]
 
 
 def log_as(form: str) -> None:
     """Log in the form of `--log-format`."""
     from trimtab.model import logs
 
-    one_of(form, ("auto", "text", "json"), "--log-format")
-    logs.as_json = None if form == "auto" else form == "json"
+    chosen = one_of(form, ("auto", "text", "json"), "--log-format")
+    logs.as_json = None if chosen == "auto" else chosen == "json"
