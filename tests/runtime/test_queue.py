@@ -630,3 +630,21 @@ async def test_nats_is_used_where_it_is_named(nats_server: NatsServer) -> None:
     queue = connect(nats_server.url, clock=SystemClock(), stream="named")
     await queue.ready()
     await queue.close()
+
+
+@pytest.mark.parametrize("moment", [number * 0.003 for number in range(12)])
+async def test_a_consumer_that_is_cancelled_at_any_moment_ends(nats_server: NatsServer, moment: float) -> None:
+    queue = NatsQueue(nats_server.url, stream="cut-off")
+
+    async def consume(subject: str) -> None:
+        async for _ in queue.consume(subject):
+            raise AssertionError("nobody published")
+
+    tasks = [asyncio.create_task(consume(subject)) for subject in ("a", "b", "c")]
+    await asyncio.wait(tasks, timeout=moment)
+    for task in tasks:
+        task.cancel()
+    async with asyncio.timeout(20):
+        await asyncio.wait(tasks)
+    assert all(task.cancelled() for task in tasks)
+    await queue.close()

@@ -59,8 +59,8 @@ async def wanted(desk: Desk, count: int) -> list[GenerateSBOM]:
     return found
 
 
-async def make(desk: Desk, image: Image, *, owner: Image | None = None, reason: str = "") -> SBOM:
-    """The SBOM of an image; with a reason, one whose scan failed so."""
+async def make(desk: Desk, image: Image, *, owner: Image | None = None, reason: str = "", kept: bool = True) -> SBOM:
+    """The SBOM of an image; with a reason, one whose scan failed so; not `kept`, one whose maker died too early."""
     of = owner or image
     metadata = ObjectMeta(
         name=image.name,
@@ -78,6 +78,10 @@ async def make(desk: Desk, image: Image, *, owner: Image | None = None, reason: 
         documents=Documents(spdx=blob, cyclonedx=blob, inventory=blob),
     )
     sbom = await desk.client.create(SBOM(metadata=metadata, spec=spec))
+    if kept:
+        held = await desk.client.get(Image, image.name, desk.namespace)
+        is_ready = set_condition((), "Ready", True, "SBOMGenerated", now=desk.clock.now())
+        await desk.client.patch(held, held.replace(status=ImageStatus(conditions=is_ready)), subresource="status")
     if not reason:
         return sbom
     said = set_condition((), "Scanned", False, reason, "no", now=desk.clock.now())
@@ -143,6 +147,18 @@ async def test_what_is_not_of_the_run_completes_nothing(desk: Desk) -> None:
     await make(desk, images["2"], owner=images["1"])
     job = await desk.later(60, desk.until(DiscoveryJob, "now", lambda o: (o.status.images.sboms or 0) == 1))
     assert condition(job, "Completed").status == "Unknown"  # type: ignore[union-attr]
+
+
+async def test_an_sbom_whose_maker_died_before_its_documents_were_kept_is_asked_for_again(
+    defined: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    desk = Desk(defined, namespace, tmp_path)
+    async with desk.working():
+        images = await begun(desk, "1")
+        await wanted(desk, 1)
+        await make(desk, images["1"], kept=False)
+    async with desk.working():
+        assert [message.image for message in await wanted(desk, 1)] == [images["1"].name]
 
 
 async def test_a_registry_has_only_a_window_of_its_images_in_the_queue(desk: Desk) -> None:

@@ -123,7 +123,7 @@ def test_a_claim_belongs_to_the_job_that_made_it_or_to_the_reserved_one() -> Non
         (ImageCounts(discovered=2), 0, "Images", "Succeeded"),
         (ImageCounts(discovered=2, sboms=1, failed=1), 1, "SBOMs", "PartiallySucceeded"),
         (ImageCounts(discovered=2, sboms=2), 1, "SBOMs", "PartiallySucceeded"),  # a tag that could not be listed
-        (ImageCounts(), 1, "SBOMs", "PartiallySucceeded"),
+        (ImageCounts(), 1, "SBOMs", "NothingListed"),
         (ImageCounts(discovered=2, failed=2), 2, "SBOMs", "AllImagesFailed"),
         (ImageCounts(discovered=2, sboms=2, failed=2), 2, "Reports", "AllImagesFailed"),
         (ImageCounts(discovered=2, sboms=2, reports=2), 0, "Reports", "Succeeded"),
@@ -133,7 +133,7 @@ def test_a_claim_belongs_to_the_job_that_made_it_or_to_the_reserved_one() -> Non
 def test_how_a_run_ends_whose_members_are_settled(counts: ImageCounts, errors: int, until: str, reason: str) -> None:
     end = verdict(running().replace(error_count=errors), counts, until)
     assert end.reason == reason
-    assert end.succeeded is (reason != "AllImagesFailed")
+    assert end.succeeded is (reason not in ("AllImagesFailed", "NothingListed"))
 
 
 def test_progressing_says_how_it_ended() -> None:

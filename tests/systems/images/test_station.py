@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-import pytest
 
 from tests.runtime.widgets import until
 from tests.systems.images.station import Station, condition, debian, notes, osv
@@ -233,9 +232,6 @@ async def test_a_registry_that_is_away_fails_the_run_and_the_next_succeeds(stati
             assert condition(job, "Completed").reason == "Succeeded"  # type: ignore[union-attr]
 
 
-@pytest.mark.xfail(
-    reason="a run of which nothing could be listed counts as PartiallySucceeded, and forgets what it was for"
-)
 async def test_a_push_that_could_not_be_listed_is_listed_later(station: Station) -> None:
     await station.push("team/app", "1", OLD)
     async with FaultProxy(*free_ports(1), station.lab.url) as proxy:

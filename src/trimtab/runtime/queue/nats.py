@@ -133,6 +133,7 @@ class NatsQueue:
         subscription: Any = None
         try:
             while not self._nats.closed:
+                _heed_cancellation()
                 async with _held(slots) as slot:
                     try:
                         if subscription is None:
@@ -379,6 +380,13 @@ async def _make_stream(js: Any, config: api.StreamConfig) -> None:
         if error.err_code != _STREAM_DIFFERS:
             raise
         await js.update_stream(config)
+
+
+def _heed_cancellation() -> None:
+    """The library swallows some, and whoever waits for the end of the task would wait for ever."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _unsubscribed(subscription: Any) -> None:

@@ -187,7 +187,7 @@ _HOPELESS = (ssl.SSLError, nats.errors.SecureConnWantedError, nats.errors.Author
 
 
 class _Client(NatsClient):
-    """The library's client, with two of its habits mended."""
+    """The library's client, with three of its habits mended."""
 
     async def close(self) -> None:
         """Also when the server has gone, to whom the library would send what is left, or a handshake has failed, whose
@@ -199,6 +199,15 @@ class _Client(NatsClient):
         except OSError:
             if self._transport is not None:
                 self._transport.close()  # type: ignore[no-untyped-call]
+
+    async def _flush_pending(self, force_flush: bool = False) -> Any:
+        """A cancellation that comes meanwhile is one: the library would swallow it, and its task go on for ever."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
+        flushed = await super()._flush_pending(force_flush)
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
+        return flushed
 
     def _connect_command(self) -> bytes:
         """Refuses a server without TLS where TLS was asked for: the library would go on in the clear."""

@@ -25,7 +25,7 @@ from trimtab.runtime.owners import owner_reference
 from trimtab.runtime.progress import ProgressStatus
 from trimtab.runtime.queue import QueueFull
 from trimtab.storage.blobs import BlobDamaged, BlobMissing, Blobs, BlobTooLarge, Digest, read
-from trimtab.systems.images.applying import apply
+from trimtab.systems.images.applying import InTheWay, apply
 from trimtab.systems.images.kinds import (
     DiscoveryJob,
     DiscoveryJobStatus,
@@ -36,6 +36,7 @@ from trimtab.systems.images.kinds import (
 )
 from trimtab.systems.images.kinds.job import MOST_ERRORS, REGISTRY_LABEL
 from trimtab.systems.images.messages import CATALOG, CreateCatalog, encode
+from trimtab.systems.images.registry.references import BadReference
 from trimtab.systems.images.runs import catalogue as catalogues
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.catalogue import Catalogue, diff
@@ -235,15 +236,21 @@ class Conductor:
         before = await self._catalogue(registry_status.catalog) if registry_status.catalog else None
         run = status.run_id or ""
         released = (registry.metadata.annotations or {}).get(claim.RELEASE, "")
-        applied = await apply(
-            self._client,
-            registry,
-            new,
-            run=run,
-            complete=listed.complete,
-            now=self._clock.now(),
-            released=bool(released) and released == registry_status.held_run,
-        )
+        try:
+            applied = await apply(
+                self._client,
+                registry,
+                new,
+                run=run,
+                complete=listed.complete,
+                now=self._clock.now(),
+                released=bool(released) and released == registry_status.held_run,
+            )
+        except InTheWay as error:  # Images of an earlier registry of this name, on their way out
+            log.info("images are in the way", job=job.name, error=str(error))
+            return Result(requeue_after=1.0)
+        except BadReference as error:
+            return await self._end(job, End("False", "InvalidRegistry", str(error)))
         counts = ImageCounts(
             discovered=len(applied.members),
             created=applied.created,

@@ -60,5 +60,5 @@ def encode(message: Message) -> bytes:
 def decode(payload: bytes, kind: type[M]) -> M:
     try:
         return msgspec.json.decode(payload, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(f"the message is no {kind.__name__}: {error}") from None

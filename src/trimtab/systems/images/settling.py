@@ -13,7 +13,7 @@ import math
 from msgspec import UNSET
 
 from trimtab.model.clock import Clock
-from trimtab.model.conditions import get_condition
+from trimtab.model.conditions import get_condition, is_true
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.owners import owned_by
 from trimtab.runtime.queue import Queue, QueueFull
@@ -135,6 +135,8 @@ class Settling:
                 self._fail(image, attempt.reason, attempt.message or "")
                 return Fate.FAILED
             return Fate.PENDING
+        if not is_true(image.status.conditions if image.status else UNSET, "Ready"):
+            return Fate.PENDING  # whoever made it had not yet kept its documents: a worker looks after that
         self._sboms.add(name)
         if self.until != "Reports":
             return Fate.DONE

@@ -37,7 +37,7 @@ SYSTEM = System(
             verbs=("update",),
         ),
         Rule(kinds=(Secret,), verbs=("get", "list", "watch")),
-        Rule(kinds=(ConfigMap,), verbs=("get", "list", "watch")),
+        Rule(kinds=(ConfigMap,), verbs=("get",)),
     ),
     admissions=ADMISSIONS,
     needs_blobs=True,

@@ -51,7 +51,7 @@ class VexController(Controller[VEXSource]):
         if source.spec.blob:
             with contextlib.suppress(BlobMissing, ValueError):  # reading says so
                 await self._blobs.pin(parse_digest(source.spec.blob), _owner(source))
-        found = await read_source(self.client, self._blobs, source)
+        found = await read_source(self.client, self._blobs, source, workers=self._context.workers)
         request = Request(source.namespace, source.name)
         contents = f"{uid_of(source)}/{source.metadata.generation}/{_contents(source, found)}"
         is_new = self._contents.get(request) != contents

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trimtab.systems.images.runs.catalogue import Catalogue, ImageRef
 
 MOST_LAYERS = 512
-LONGEST_COMMAND = 1024
+LONGEST_COMMAND = 256
 
 
 class Wanted(msgspec.Struct, frozen=True):

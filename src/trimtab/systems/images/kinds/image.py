@@ -41,7 +41,7 @@ class ImageLayer(Spec):
     )
     size: Count = 0
     media_type: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
-    command: Annotated[str, Meta(max_length=1024, description="What made it.")] | UnsetType = UNSET
+    command: Annotated[str, Meta(max_length=256, description="What made it.")] | UnsetType = UNSET
     foreign: Annotated[bool, Meta(description="Kept elsewhere, and not fetched.")] = False
 
 

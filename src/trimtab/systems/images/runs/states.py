@@ -153,6 +153,8 @@ def verdict(status: DiscoveryJobStatus, counts: ImageCounts, until: str) -> End:
     found = f"{counts.discovered} images" + (f", {counts.removed} removed" if counts.removed else "")
     if counts.failed and not done:
         return End("False", "AllImagesFailed", f"none of {counts.discovered} images could be done; see status.errors")
+    if errors and not counts.discovered:
+        return End("False", "NothingListed", f"no image could be listed, and {errors} tags failed: see status.errors")
     if errors:
         return End("True", "PartiallySucceeded", f"{told_of or found}; {errors} failed: see status.errors")
     if not counts.discovered:
