@@ -206,7 +206,7 @@ async def test_a_repository_becomes_a_source_that_reads_as_the_folder_does(
     ran = images("images", "import-vex", "hub", "hub")
     assert (ran.code, ran.out) == (0, "vexsource/hub: 1 documents with 1 statements of Vendor's hub\n")
     read = await read_source(images_client, FolderBlobs(images.folder / "blobs"), await source(images_client, images))
-    assert [document.id for document in read.documents] == ["https://example.com/pkg/pypi/django/vex"]
+    assert read.documents == ("https://example.com/pkg/pypi/django/vex",)
 
 
 async def test_a_folder_a_zip_file_and_a_document_are_all_taken(images: Program, images_client: ApiClient) -> None:
@@ -257,3 +257,14 @@ async def test_what_is_no_vex_is_refused(images: Program) -> None:
     ran = images("images", "import-vex", "folder", "hub")
     assert ran.code == 1
     assert "folder has no OpenVEX document that can be read: other.json" in ran.err
+
+
+async def test_what_does_not_count_of_a_document_is_named(images: Program) -> None:
+    vex(images.folder / "folder", "one")
+    path = images.folder / "folder" / "one.json"
+    document = json.loads(path.read_text())
+    document["statements"].append({**document["statements"][0], "status": "harmless"})
+    path.write_text(json.dumps(document))
+    ran = images("images", "import-vex", "folder", "hub")
+    assert ran.lines[0].startswith("vexsource/hub: 1 documents with 1 statements")
+    assert ran.lines[1].startswith("skipped: https://example.com/one: ")

@@ -30,7 +30,7 @@ from trimtab.systems.images.vulnerabilities.vex_repository import VexRepository,
 MANAGER = "trimtab-images"
 MEDIA_TYPE = "application/zip"
 SKIPPED = 10
-"""Files that are shown."""
+"""Files and statements that are named."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -112,7 +112,9 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
 def _tell(name: str, found: VexRepository) -> None:
     statements = sum(len(document.statements) for document in found.documents)
     print(f"vexsource/{name}: {len(found.documents)} documents with {statements} statements of {shown(found.name)}")
-    for text in found.skipped[:SKIPPED]:
+    left_out = [f"{document.id}: {problem}" for document in found.documents for problem in document.problems]
+    skipped = [*found.skipped, *left_out]
+    for text in skipped[:SKIPPED]:
         print(f"skipped: {shown(text)}")
-    if len(found.skipped) > SKIPPED:
-        print(f"and {len(found.skipped) - SKIPPED} more were skipped")
+    if len(skipped) > SKIPPED:
+        print(f"and {len(skipped) - SKIPPED} more were skipped")
