@@ -1,18 +1,18 @@
 """A real netconfd behind a real sshd."""
 
-import os
-import shutil
 from pathlib import Path
 
 import asyncssh
 import pytest
 
+from tests.needs import needs
 from trimtab.lab.netconfd import Netconfd
 from trimtab.testing.ports import free_ports
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("netconfd", path="/usr/sbin:/usr/bin") is None, reason="needs root and netconfd"
-)
+
+@pytest.fixture(autouse=True)
+def peer() -> None:
+    needs("netconfd", "sshd", root=True, hint="apt-get install netconfd openssh-server")
 
 
 async def test_two_run_side_by_side_and_greet_with_both_versions(tmp_path: Path) -> None:

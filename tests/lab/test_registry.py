@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from tests.needs import needs
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry
 from trimtab.lab.registry_faults import Answered, Corrupted, Dropped, FaultProxy, Truncated
@@ -69,8 +69,8 @@ async def test_pushes_are_told_of(tmp_path: Path) -> None:
         await runner.cleanup()
 
 
-@pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
 async def test_skopeo_reads_the_images_that_were_made_by_hand(tmp_path: Path) -> None:
+    needs("skopeo")
     (port,) = free_ports(1)
     with Registry(tmp_path / "registry", port) as registry:
         async with made.Pusher(registry.url) as pusher:

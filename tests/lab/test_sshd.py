@@ -1,20 +1,20 @@
 """A real sshd with an account of its own, which the machine does not have."""
 
-import os
 import pwd
-import shutil
 from pathlib import Path
 
 import asyncssh
 import pytest
 
+from tests.needs import needs
 from trimtab.lab.sshd import SHARED, Sshd
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import PeerFailed
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("sshd", path="/usr/sbin:/usr/bin") is None, reason="needs root and openssh-server"
-)
+
+@pytest.fixture(autouse=True)
+def peer() -> None:
+    needs("sshd", root=True, hint="apt-get install openssh-server")
 
 
 async def test_its_account_logs_in_and_is_unknown_to_the_machine(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
+from tests.needs import needs
 
 BASE = 0x400000
 MARK = b"\xff Go buildinf:"
@@ -22,8 +21,7 @@ FRAMED = b"S" * 16 + MODULES.encode() + b"E" * 16
 
 def go_program(folder: Path) -> bytes:
     """A small program of one module that needs two others, built without the network."""
-    if shutil.which("go") is None:
-        pytest.skip("go is not here")
+    needs("go")
     (folder / "go.mod").write_text(
         "module example.com/hello\n\ngo 1.18\n\nrequire (\n\texample.com/dep v1.2.3\n\texample.com/far/other v0.1.0\n)\n\n"
         "replace example.com/dep => ./dep\n\nreplace example.com/far/other => ./other\n"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import apsw
-import pytest
 
+from tests.needs import needs
+
+PACKAGES = "apt-get install rpm db5.3-util"
 SPEC = """
 Name: alpha
 Version: 1.2
@@ -37,12 +38,6 @@ short
 WORDS = "\n".join("many words that do not fit into one page of a database " * 3 for _ in range(200))
 
 
-def needs(*programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not here: apt-get install rpm db5.3-util")
-
-
 def run(*command: str | Path, stdin: bytes = b"") -> bytes:
     done = subprocess.run([str(word) for word in command], input=stdin, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
@@ -51,7 +46,7 @@ def run(*command: str | Path, stdin: bytes = b"") -> bytes:
 
 def database(folder: Path) -> Path:
     """A database in SQLite with three packages, made by rpm. Returns its folder."""
-    needs("rpm", "rpmbuild")
+    needs("rpm", "rpmbuild", hint=PACKAGES)
     spec = folder / "alpha.spec"
     spec.write_text(SPEC.format(words=WORDS))
     define = ("--define", f"_topdir {folder}", "--define", f"_rpmdir {folder}")
@@ -83,7 +78,7 @@ def headers(place: Path) -> list[bytes]:
 
 def berkeley(folder: Path, blobs: list[bytes], page: int = 4096) -> Path:
     """A database in Berkeley DB, by its own loader. Returns its folder."""
-    needs("db5.3_load")
+    needs("db5.3_load", hint=PACKAGES)
     folder.mkdir()
     lines = ["VERSION=3", "format=bytevalue", "type=hash", f"db_pagesize={page}", "HEADER=END"]
     for number, blob in enumerate([struct.pack("<I", len(blobs)), *blobs]):

