@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 
 from tests.systems.images.desk import DIGEST, Desk, condition
 from trimtab.client.api import ApiClient
-from trimtab.client.protocol import Query
+from trimtab.client.protocol import Query, Ref
 from trimtab.model.conditions import set_condition
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.scheme import Untyped
 from trimtab.runtime.owners import owner_reference
 from trimtab.systems.images.kinds import (
     SBOM,
@@ -189,11 +193,38 @@ async def test_after_a_restart_only_what_is_not_there_is_asked_for(
 
 
 async def test_reports_that_cannot_be_made_fail_their_images(desk: Desk) -> None:
+    with contextlib.suppress(StatusError):
+        await desk.client.delete(Ref(ConfigMap, "images-database", "trimtab-system"))
     images = await begun(desk, "1", until="Reports")
     await wanted(desk, 1)
     await make(desk, images["1"], reason="NoDatabase")
     done = await desk.completed("now", "AllImagesFailed")
     assert done.status.errors[0].reason == "NoDatabase"  # type: ignore[union-attr,index]
+
+
+async def test_a_database_that_was_imported_since_makes_old_refusals_count_no_more(desk: Desk) -> None:
+    images = await begun(desk, "1", "2", until="Reports")
+    await wanted(desk, 2)
+    await imported(desk)
+    await make(desk, images["1"], reason="NoDatabase")
+    await make(desk, images["2"], reason="InventoryMissing")
+    job = await desk.later(60, desk.until(DiscoveryJob, "now", lambda o: o.status.images.failed))
+    assert condition(job, "Completed").status == "Unknown"  # type: ignore[union-attr]
+    assert job.status.images.failed == 1
+    await desk.client.delete(Ref(ConfigMap, "images-database", "trimtab-system"))
+
+
+async def imported(desk: Desk) -> None:
+    """A database is there; that of another test will do."""
+    digest = "sha256:" + "d" * 64
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trimtab-system"}}
+    database = ConfigMap(
+        metadata=ObjectMeta(name="images-database", namespace="trimtab-system"),
+        data={"blob": digest, "digest": digest, "importedAt": "2026-01-01T00:00:00Z", "advisories": "1"},
+    )
+    for needed in (Untyped(namespace), database):
+        with contextlib.suppress(StatusError):
+            await desk.client.create(needed)
 
 
 async def test_a_run_that_found_nothing_says_so(desk: Desk) -> None:

@@ -17,6 +17,7 @@ from trimtab.model.conditions import get_condition, is_true
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.owners import owned_by
 from trimtab.runtime.queue import Queue, QueueFull
+from trimtab.systems.images.databases import current
 from trimtab.systems.images.kinds import (
     SBOM,
     DiscoveryJob,
@@ -31,6 +32,7 @@ from trimtab.systems.images.messages import SBOMS, GenerateSBOM, encode
 
 WINDOW = 64
 """Images of one run that workers are asked for at a time, so that a large registry does not keep others waiting."""
+NO_DATABASE = "NoDatabase"
 ALL_EVERY = 30.0
 AGAIN = 900.0
 """Seconds after which an image is asked for once more. The queue hands out what workers lost much sooner."""
@@ -150,6 +152,8 @@ class Settling:
             return Fate.DONE
         scanned = get_condition(sbom.status.conditions, "Scanned") if sbom.status else None
         if scanned is not None and scanned.status == "False":
+            if scanned.reason == NO_DATABASE and await current(client) is not None:
+                return Fate.PENDING  # it was imported since, and the scan is on its way
             self._fail(image, scanned.reason, scanned.message)
             return Fate.FAILED
         return Fate.PENDING
