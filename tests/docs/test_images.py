@@ -96,11 +96,10 @@ def test_the_reasons_are_found_in_the_code() -> None:
 
 
 def test_the_page_names_every_annotation_and_label() -> None:
-    names = {claim.RUNNING_ID, claim.RUNNING_ONLY, claim.PUSHED, claim.RELEASE, claim.LAST_DISCOVERED}
-    names |= {
-        f"{claim.PREFIX}{which}-discovery-{what}" for which in ("running", "last") for what in ("type", "started-at")
-    }
-    names |= {f"{claim.PREFIX}{which}-discoveryjob-name" for which in ("running", "last")}
+    names = {value for value in vars(claim).values() if isinstance(value, str) and value.startswith(claim.PREFIX)}
+    names.discard(claim.PREFIX)
+    for which in ("running", "last"):
+        names |= {f"{claim.PREFIX}{which}-discovery{what}" for what in ("-type", "-started-at", "job-name")}
     assert [name for name in sorted(names) if f"`{name.removeprefix(claim.PREFIX)}`" not in PAGE] == []
     assert f"`{REGISTRY_LABEL}`" in PAGE
     assert f"`{RESERVED_LABEL}`" in PAGE
