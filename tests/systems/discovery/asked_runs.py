@@ -25,10 +25,11 @@ def face(number: int, **more: Any) -> Personality:
     return Personality(**{"name": f"switch-{number}", "engine_id": engine_id, **more})
 
 
-async def begin(station: Station, port: int, prefix: str, **more: Any) -> DiscoveryRule:
-    """The rule `lab`, by SNMP, after its first run."""
+async def begin(station: Station, port: int, prefix: str, *, patience: str = "200ms", **more: Any) -> DiscoveryRule:
+    """The rule `lab`, by SNMP, after its first run. Give more patience where nobody may be missed: this very process
+    plays the devices, and may be busy."""
     await station.secret("login", community="public")
-    await station.profile("snmp", "snmp", port)
+    await station.profile("snmp", "snmp", port, probe_timeout=Duration(patience))
     await station.ranges("lab", prefix)
     await station.rule("lab", ("snmp",), "login", **{"period": "1h", **more})
     return await until_ended(station, lambda rule: True)

@@ -14,6 +14,7 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.client.transport import Call, Reply
 from trimtab.lab.snmp import SnmpDevice
+from trimtab.model.duration import Duration
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Pod, Service
 from trimtab.model.objectmeta import ObjectMeta
@@ -44,7 +45,7 @@ class Lists:
 
 async def login(station: Station, port: int) -> None:
     await station.secret("login", community="public")
-    await station.profile("snmp", "snmp", port)
+    await station.profile("snmp", "snmp", port, probe_timeout=Duration("500ms"))
 
 
 async def service(station: Station, name: str) -> None:
@@ -70,7 +71,7 @@ async def test_pods_that_cannot_be_listed_fail_the_sweep_and_no_target_goes(
         await pod(station, "one", "127.50.0.1")
         await pod(station, "two", "127.50.0.2")
         await station.ranges("lab", pod_selector=DEVICES)
-        await station.rule("lab", ("snmp",), "login", fading=AT_ONCE)
+        await station.rule("lab", ("snmp",), "login", fading=AT_ONCE, period="600ms")
         await station.until(DiscoveryRule, "lab", is_ready)
         before = await revisions(station)
         lists.broken = True
@@ -135,7 +136,7 @@ async def test_a_process_that_finds_no_list_of_pods_when_it_starts_waits_for_it(
             await pod(station, "one", "127.50.0.1")
             await pod(station, "two", "127.50.0.2")
             await station.ranges("lab", pod_selector=DEVICES)
-            await station.rule("lab", ("snmp",), "login", fading=AT_ONCE, period="250ms")
+            await station.rule("lab", ("snmp",), "login", fading=AT_ONCE, period="600ms")
             await station.until(DiscoveryRule, "lab", is_ready)
         before = await revisions(station)
         ended = (await station.client.get(DiscoveryRule, "lab", station.namespace)).status.history[0].id

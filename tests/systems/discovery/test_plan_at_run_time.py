@@ -59,7 +59,7 @@ async def test_a_name_that_gets_more_addresses_than_the_period_allows(
         known["devices.example.com"] = [f"127.49.0.{n}" for n in range(1, 13)]
         asked = device.asked["127.49.0.1"]
         await sweep(station)
-        rule = await station.until(DiscoveryRule, "lab", lambda rule: not is_ready(rule))
+        rule = await station.until(DiscoveryRule, "lab", lambda rule: _failed_with(rule, "12 addresses"))
         assert_too_long(rule, 12)
         assert device.asked["127.49.0.1"] == asked
         assert (await station.targets())["switch-1"].metadata.resource_version == before.resource_version

@@ -41,7 +41,7 @@ async def test_ten_of_them_write_no_target_and_wake_nobody(station: Station) -> 
     manager.add(controller)
     manager.add(follower)
     async with SnmpDevice({f"127.47.0.{n}": face(n) for n in (1, 2, 3)}, port), running(manager):
-        await begin(station, port, "127.47.0.0/29", period="250ms")
+        await begin(station, port, "127.47.0.0/29", period="550ms", patience="500ms")
         await station.until_swept("lab")
         await follower.asked.until(lambda asked: {"switch-1", "switch-2", "switch-3"} <= {*asked})
         writes, woken, asked = len(tap.writes), len(reconciled), len(follower.asked)
