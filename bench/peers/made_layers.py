@@ -174,10 +174,16 @@ def _packages() -> Iterator[tuple[str, list[str]]]:
 def _added(archive: tarfile.TarFile, name: str) -> int:
     """Put a file of this machine into the archive; how large it is. What is not there any more is passed over."""
     try:
-        archive.add(f"/{name}", name, recursive=False)
+        archive.add(f"/{name}", name, recursive=False, filter=_whole_seconds)
         return Path("/", name).lstat().st_size
     except OSError:
         return 0
+
+
+def _whole_seconds(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """As builders of images write it: a fraction of a second would need a header of its own."""
+    info.mtime = int(info.mtime)
+    return info
 
 
 _FIELD = re.compile(r"^(Package|Status|Priority|Architecture): *(.*)$", re.MULTILINE)

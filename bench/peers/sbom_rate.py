@@ -79,7 +79,7 @@ def measure(megabytes: int, large_megabytes: int, rounds: int) -> Figures:
 
 def _theirs(reference: str) -> Side:
     found = syft.scan_registry(reference)
-    return Side(found.cpu, found.peak, syft.packages(found))
+    return Side(found.cpu, found.peak, {_same(package) for package in syft.packages(found)})
 
 
 def _ours(host: str, cache: Path, *repositories: str) -> tuple[Side, dict[str, Any]]:
@@ -90,8 +90,15 @@ def _ours(host: str, cache: Path, *repositories: str) -> tuple[Side, dict[str, A
         used = json.loads(Path(noted.name).read_text())
     told: dict[str, Any] = json.loads(said)
     cpu = used["cpu"] - sum(told["seconds"][1:])
-    packages = {syft.of_purl(PackageURL.from_string(each)) for each in told["purls"]}
+    packages = {_same(syft.of_purl(PackageURL.from_string(each))) for each in told["purls"]}
     return Side(cpu, used["peak"], packages), told
+
+
+def _same(package: tuple[str, str, str]) -> tuple[str, str, str]:
+    """A jar that names no group: syft gives it the group of its own name, and we none."""
+    kind, name, version = package
+    group, _, artifact = name.rpartition("/")
+    return (kind, artifact, version) if kind == "maven" and group == artifact else package
 
 
 def show(figures: Figures) -> None:
