@@ -257,7 +257,7 @@ def worker(
     blobs_ca_file: BlobsCa = None,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Images at once.")] = 2,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Images at once.")] = 8,
     name: Annotated[
         str, typer.Option(help="What it is called; default: the host, and something of its own.", show_default=False)
     ] = "",

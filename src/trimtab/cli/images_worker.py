@@ -30,7 +30,7 @@ class Options(Places, frozen=True, kw_only=True):
     kubeconfig: Path | None = None
     context: str = ""
     impersonate: bool = True
-    concurrency: int = 2
+    concurrency: int = 8
     name: str = ""
 
 

@@ -11,6 +11,7 @@ cannot be done ever is written to the Image, with the run that asked; what canno
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -54,6 +55,7 @@ from trimtab.systems.images.worker.statuses import change_status, find
 GENERATED = "SBOMGenerated"
 MANY = 2000
 """Packages whose documents are written in a process of their own."""
+READ_AT_ONCE = 3
 MOST_WARNINGS, LONGEST = 20, 512
 
 
@@ -72,6 +74,7 @@ class SbomHandler:
         self._tools = tools
         self._layers = Layers(tools.scratch)
         self._patience = Patience(chance)
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     async def handle(self, message: GenerateSBOM) -> None:
         image = await find(self._tools.client, Image, message.image, message.namespace, message.image_uid)
@@ -129,20 +132,24 @@ class SbomHandler:
         return sbom
 
     async def _made(self, image: Image, registry: Registry) -> SBOMSpec:
-        """The documents are put."""
-        inventory = await self._inventory(image, registry)
-        content = documents.encode(inventory)
-        subject, created = documents.subject_of(image.spec), documents.created_of(image)
-        if len(inventory.packages) > MANY:
-            written = await self._tools.workers.run(documents.write, content, subject, created)
-        else:
-            written = await in_thread(documents.write, content, subject, created)
-        put = self._tools.blobs.put
-        names = await asyncio.gather(
-            put(written.spdx, media_type=spdx.MEDIA_TYPE),
-            put(written.cyclonedx, media_type=cyclonedx.MEDIA_TYPE),
-            put(content, media_type=documents.INVENTORY_TYPE, max_bytes=documents.LARGEST_INVENTORY),
-        )
+        """The documents are put. Few images are read at once, and small documents of many are put at once: what costs
+        memory is bounded, and what only waits for a disk is not."""
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self._reading)
+            inventory = await self._inventory(image, registry)
+            content = documents.encode(inventory)
+            subject, created = documents.subject_of(image.spec), documents.created_of(image)
+            if len(inventory.packages) > MANY:
+                written = await self._tools.workers.run(documents.write, content, subject, created)
+            else:
+                written = await in_thread(documents.write, content, subject, created)
+                await stack.aclose()
+            put = self._tools.blobs.put
+            names = await asyncio.gather(
+                put(written.spdx, media_type=spdx.MEDIA_TYPE),
+                put(written.cyclonedx, media_type=cyclonedx.MEDIA_TYPE),
+                put(content, media_type=documents.INVENTORY_TYPE, max_bytes=documents.LARGEST_INVENTORY),
+            )
         distro = f"{inventory.distro.id} {inventory.distro.version}".strip()[:128]
         return SBOMSpec(
             **documents.metadata_of(image.spec),

@@ -42,7 +42,7 @@ AWAY = 2.0
 KINDS: Mapping[str, type[Message]] = {CATALOG: CreateCatalog, SBOMS: GenerateSBOM, SCANS: ScanSBOM}
 
 
-def worker(tools: Tools, queue: Queue, *, catalogs: int = 2, sboms: int = 2, scans: int = 2) -> Worker:
+def worker(tools: Tools, queue: Queue, *, catalogs: int = 2, sboms: int = 8, scans: int = 2) -> Worker:
     """One that does all there is to do."""
     from trimtab.systems.images.worker.catalog import CatalogHandler
     from trimtab.systems.images.worker.sboms import SbomHandler
