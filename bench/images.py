@@ -110,6 +110,8 @@ def of_sboms(found: sbom_rate.Figures) -> Iterator[Row]:
         f"{LESS_CPU:g}x",
         ratio >= LESS_CPU,
     )
+    mine, other = ours.cpu - ours.start, theirs.cpu - theirs.start
+    yield Row("the same without the start of either process", f"{other:.2f} s", f"{mine:.2f} s", other / mine)
     same = theirs.packages == ours.packages
     yield Row("its packages", f"{len(theirs.packages):,}", f"{len(ours.packages):,}", None, "the same", same)
     yield Row("its peak memory", megabytes(theirs.peak), megabytes(ours.peak), theirs.peak / ours.peak)

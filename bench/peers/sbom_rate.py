@@ -36,9 +36,10 @@ Packages = set[tuple[str, str, str]]
 
 
 class Side(NamedTuple):
-    """What one side used and found. Seconds of CPU, bytes."""
+    """What one side used and found. Seconds of CPU, bytes. `start` is that of a process which does nothing."""
 
     cpu: float
+    start: float
     peak: int
     packages: Packages
 
@@ -79,19 +80,23 @@ def measure(megabytes: int, large_megabytes: int, rounds: int) -> Figures:
 
 def _theirs(reference: str) -> Side:
     found = syft.scan_registry(reference)
-    return Side(found.cpu, found.peak, {_same(package) for package in syft.packages(found)})
+    return Side(found.cpu, syft.start(), found.peak, {_same(package) for package in syft.packages(found)})
 
 
 def _ours(host: str, cache: Path, *repositories: str) -> tuple[Side, dict[str, Any]]:
     """Our side in a process of its own; its CPU time is all of the process's, less that of images after the first."""
+    idle, _ = _used(host, cache)
+    used, told = _used(host, cache, *repositories)
+    cpu = used["cpu"] - sum(told["seconds"][1:])
+    packages = {_same(syft.of_purl(PackageURL.from_string(each))) for each in told["purls"]}
+    return Side(cpu, idle["cpu"], used["peak"], packages), told
+
+
+def _used(host: str, cache: Path, *repositories: str) -> tuple[dict[str, float], dict[str, Any]]:
     with tempfile.NamedTemporaryFile() as noted:
         command = [sys.executable, str(syft.USED), noted.name, sys.executable, str(CHILD), host, TAG, str(cache)]
         said = subprocess.run([*command, *repositories], stdout=subprocess.PIPE, check=True).stdout
-        used = json.loads(Path(noted.name).read_text())
-    told: dict[str, Any] = json.loads(said)
-    cpu = used["cpu"] - sum(told["seconds"][1:])
-    packages = {_same(syft.of_purl(PackageURL.from_string(each))) for each in told["purls"]}
-    return Side(cpu, used["peak"], packages), told
+        return json.loads(Path(noted.name).read_text()), json.loads(said)
 
 
 def _same(package: tuple[str, str, str]) -> tuple[str, str, str]:
@@ -107,6 +112,8 @@ def show(figures: Figures) -> None:
     for column in ("", "syft", "trimtab", "ratio"):
         table.add_column(column, justify="right" if column else "left")
     table.add_row("CPU, s", f"{theirs.cpu:.2f}", f"{ours.cpu:.2f}", f"{theirs.cpu / ours.cpu:.1f}")
+    mine, other = ours.cpu - ours.start, theirs.cpu - theirs.start
+    table.add_row("without the start, s", f"{other:.2f}", f"{mine:.2f}", f"{other / mine:.1f}")
     table.add_row("peak memory, MB", f"{theirs.peak / 1e6:.0f}", f"{ours.peak / 1e6:.0f}", "")
     table.add_row(
         "second image, same base, ms", "", f"{figures.second * 1e3:.1f}", f"{figures.first / figures.second:.0f}"

