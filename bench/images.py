@@ -50,7 +50,7 @@ class Scale(NamedTuple):
 
 
 FULL = Scale(200, 1536, 5000, 100, 100_000, 3)
-QUICK = Scale(100, 256, 400, 20, 5000, 1)
+QUICK = Scale(60, 128, 200, 10, 5000, 1)
 
 
 class Row(NamedTuple):
@@ -70,7 +70,9 @@ class Row(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of it, once, to see that it works")
+    parser.add_argument(
+        "--quick", action="store_true", help="a part of it, once, to see that it works; the goals are for all of it"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()

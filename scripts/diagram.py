@@ -51,7 +51,8 @@ def architecture() -> str:
         _text(124, 590, RUNTIME, colour=SOFT, size=12),
         *_labelled(44, 608, 138, 48, "your operators", "any kinds"),
         *_labelled(190, 608, 138, 48, "discovery", "devices"),
-        *_row(608, list(SYSTEMS), PLAN, left=336, width=138, planned=True),
+        *_labelled(336, 608, 138, 48, "images", "registries"),
+        *_row(608, list(SYSTEMS), PLAN, left=482, width=138, planned=True),
         _path("M932,620 H946 V258 H934", "#475569"),
     ]
     return _picture(drawn, HEIGHT, "The architecture of Trimtab")
@@ -195,7 +196,6 @@ def _picture(drawn: list[str], height: int, about: str) -> str:
 
 RUNTIME = "controllers in a process of their own, clients like any other: informer → queue → reconcile; blobs, scratch, workers"
 SYSTEMS = (
-    ("images", "registries"),
     ("rest", "any REST API"),
     ("delivery", "traffic"),
     ("hub, gitops", "services, Git"),
