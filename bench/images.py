@@ -70,9 +70,7 @@ class Row(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--quick", action="store_true", help="a part of it, once, to see that it works; the goals are for all of it"
-    )
+    parser.add_argument("--quick", action="store_true", help="a part, once, to see that it works; goals are for all")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.kubectl import newest, programs
+from trimtab.lab.registry_demo import PORT
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
 from trimtab.testing.ports import free_ports
@@ -33,10 +35,15 @@ Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
 class Stand:
-    """The registry of the example, which can be started again with another release."""
+    """The registry of the example, which can be started again with another release. It has a port of its own, and a copy of
+    the example names that: who runs the tests may be trying the example too."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        (self._port,) = free_ports(1)
+        copied = Path(shutil.copytree(EXAMPLE, folder / "examples" / "images"))
+        manifest = (copied / "registry.yaml").read_text()
+        (copied / "registry.yaml").write_text(manifest.replace(f"127.0.0.1:{PORT}", f"127.0.0.1:{self._port}"))
         self._process = self._started("--release", "1")
 
     def again(self, *words: str) -> None:
@@ -49,7 +56,8 @@ class Stand:
     def _started(self, *words: str) -> Process:
         log = self._folder / "registry.log"
         log.unlink(missing_ok=True)
-        process = Process([sys.executable, "-m", "trimtab.lab.registry_demo", *words], log=log)
+        command = [sys.executable, "-m", "trimtab.lab.registry_demo", "--port", str(self._port), *words]
+        process = Process(command, log=log)
         try:
             process.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=30)
         except BaseException:
@@ -59,8 +67,9 @@ class Stand:
 
 
 class Home(NamedTuple):
-    """Where the controllers run. Blobs are beside the kubeconfig."""
+    """Where the controllers run. Blobs are beside the kubeconfig; the example is in the folder."""
 
+    folder: Path
     kubeconfig: Path
     log: Callable[[], str]
     stand: Stand
@@ -85,7 +94,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def embedded(folder: Path, stand: Stand) -> Iterator[Home]:
     with TrimtabServer(folder, flags=("--systems", "images")) as server:
         server.wait_until(lambda: "controller works" in server.log(), within=30)
-        yield Home(server.kubeconfig, server.log, stand)
+        yield Home(folder, server.kubeconfig, server.log, stand)
 
 
 def on_cluster(folder: Path, stand: Stand, cluster: ApiServer) -> Iterator[Home]:
@@ -97,27 +106,28 @@ def on_cluster(folder: Path, stand: Stand, cluster: ApiServer) -> Iterator[Home]
         " | kubectl apply --server-side -f -; kubectl delete validatingwebhookconfiguration trimtab-images"
         "; kubectl wait --for=condition=Established crd/registries.images.trimtab.dev --timeout=30s"
     )
-    ran(kubeconfig, prepare)
+    ran(folder, kubeconfig, prepare)
     command = [PROGRAM, "controllers", "--systems", "images", "--kubeconfig", str(kubeconfig)]
     command += ["--data-dir", str(folder / "data"), "--blobs", str(folder / "blobs"), "--no-leader-election"]
     with Process(command, log=log) as process:
         process.wait_until(lambda: "controller works" in process.tail(), within=30)
-        yield Home(kubeconfig, lambda: log.read_text(errors="replace"), stand, collects=False)
-        ran(kubeconfig, "kubectl delete registry,vexsource --all --timeout=30s; kubectl delete image,sbom --all")
+        yield Home(folder, kubeconfig, lambda: log.read_text(errors="replace"), stand, collects=False)
+        end = "kubectl delete registry,vexsource --all --timeout=30s; kubectl delete image,sbom --all; kubectl delete secret"
+        ran(folder, kubeconfig, f"{end} pushes")
 
 
-def ran(kubeconfig: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """A script, as the page's reader runs it, in the checkout."""
+def ran(folder: Path, kubeconfig: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """A script, as the page's reader runs it, where the example is."""
     path = f"{programs()[newest()].parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
     env = {"PATH": path, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
     command = ["bash", "-euo", "pipefail", "-c", script]
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=110)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=110)
 
 
 @pytest.fixture(scope="module")
 def shell(home: Home) -> Shell:
     def run(script: str, *, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = ran(home.kubeconfig, script)
+        done = ran(home.folder, home.kubeconfig, script)
         assert done.returncode == code, f"{script}\n{done.stdout}{done.stderr}\n{home.log()[-4000:]}"
         return done
 
