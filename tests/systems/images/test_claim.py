@@ -282,3 +282,11 @@ async def test_a_release_removes_the_annotations_from_the_server(defined: ApiCli
 
 def annotated(registry: Registry, annotations: dict[str, str]) -> Registry:
     return registry.replace(metadata=msgspec.structs.replace(registry.metadata, annotations=annotations))
+
+
+def test_what_was_listed_is_not_pushed_again_though_its_images_failed() -> None:
+    run = Running(id="r", type="scheduled", started_at=datetime(2026, 1, 1, tzinfo=UTC), only={"app": ("1",)})
+    claimed_by = claimed({}, run)
+    ends = [released(claimed_by, run.started_at, succeeded=False, listed=listed) for listed in (False, True)]
+    assert [pushed(annotations) for annotations in ends] == [{"app": ("1",)}, None]
+    assert all(claim.LAST_DISCOVERED not in annotations for annotations in ends)

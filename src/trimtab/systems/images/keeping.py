@@ -133,6 +133,8 @@ class Keeper:
         succeeded = completed is not None and completed.status == "True"
         reason = completed.reason if completed else "Canceled"
         message = completed.message if completed else "its DiscoveryJob was deleted"
+        if job is not None:
+            message = message.replace("status.errors", f"status.errors of discoveryjob/{job.name}")
         shown = registry.status or RegistryStatus()
         counts = status.images or None
         catalog = status.listed.catalog if counts and status.listed and status.listed.catalog else UNSET
@@ -184,7 +186,8 @@ class Keeper:
         if catalog and old and old != catalog:
             await self._blobs.unpin(_catalog_owner(registry), Digest(old))
         await self._unpin_run(registry, run)
-        annotations = claim.released(registry.metadata.annotations or {}, now, succeeded=succeeded)
+        listed = bool(counts and counts.discovered)
+        annotations = claim.released(registry.metadata.annotations or {}, now, succeeded=succeeded, listed=listed)
         if counts and counts.removed:
             annotations.pop(claim.RELEASE, None)
         await self._client.patch(registry, with_metadata(registry, annotations=annotations))

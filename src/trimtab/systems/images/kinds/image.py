@@ -82,7 +82,7 @@ class Image(
     version="v1alpha1",
     plural="images",
     short=("img",),
-    categories=("images",),
+    categories=("image-discovery",),
     selectable=_SELECTABLE,
     columns=(
         *_COLUMNS,
@@ -125,7 +125,7 @@ class SBOM(
     group="images",
     version="v1alpha1",
     plural="sboms",
-    categories=("images",),
+    categories=("image-discovery",),
     selectable=_SELECTABLE,
     columns=(
         *_COLUMNS,
@@ -177,7 +177,7 @@ class VulnerabilityReport(
     version="v1alpha1",
     plural="vulnerabilityreports",
     short=("vuln",),
-    categories=("images",),
+    categories=("image-discovery",),
     selectable=_SELECTABLE,
     columns=(
         *_COLUMNS,

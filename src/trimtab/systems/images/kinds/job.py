@@ -129,7 +129,7 @@ class DiscoveryJob(
     version="v1alpha1",
     plural="discoveryjobs",
     short=("dj",),
-    categories=("images",),
+    categories=("image-discovery",),
     selectable=(".spec.registry",),
     columns=(
         Column("Registry", ".spec.registry"),

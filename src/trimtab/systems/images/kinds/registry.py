@@ -158,7 +158,7 @@ class Registry(
     group="images",
     version="v1alpha1",
     plural="registries",
-    categories=("images",),
+    categories=("image-discovery",),
     columns=(
         Column("URI", ".spec.uri"),
         Column("Ready", ".status.conditions[?(@.type=='Ready')].status"),

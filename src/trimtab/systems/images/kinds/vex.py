@@ -42,7 +42,7 @@ class VEXSource(
     version="v1alpha1",
     plural="vexsources",
     short=("vex",),
-    categories=("images",),
+    categories=("image-discovery",),
     columns=(
         Column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
         Column("Documents", ".status.documents", type="integer"),

@@ -86,8 +86,10 @@ def claimed(annotations: Mapping[str, str], run: Running) -> dict[str, str]:
     return new
 
 
-def released(annotations: Mapping[str, str], now: datetime, *, succeeded: bool) -> dict[str, str]:
-    """The annotations when the run has ended. What was pushed is to be taken again when it failed."""
+def released(
+    annotations: Mapping[str, str], now: datetime, *, succeeded: bool, listed: bool = False
+) -> dict[str, str]:
+    """The annotations when the run has ended. What was pushed is to be taken again when it was not even listed."""
     run = running(annotations)
     if run is None:
         return dict(annotations)
@@ -96,8 +98,9 @@ def released(annotations: Mapping[str, str], now: datetime, *, succeeded: bool) 
         if name.startswith(f"{PREFIX}running-discovery") and value:
             new[name.replace("running-", "last-", 1)] = value
     if succeeded:
-        new.pop(PUSHED_FAILURES, None)
         new[LAST_DISCOVERED] = format_time(now)
+    if succeeded or listed:
+        new.pop(PUSHED_FAILURES, None)
         return new
     for taken in (RUNNING_ONLY, RUNNING_PUSHED):
         if again := _only(annotations.get(taken, "")):
