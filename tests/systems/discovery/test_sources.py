@@ -30,12 +30,13 @@ async def login(station: Station, port: int) -> None:
     await station.profile("snmp", "snmp", port)
 
 
-async def pod(station: Station, name: str, address: str) -> None:
+async def pod(station: Station, name: str, address: str, *, ready: str = "True", phase: str = "Running") -> None:
     metadata = ObjectMeta(name=name, namespace=station.namespace, labels={"app": "device"})
     made: Any = await station.client.create(
         Pod(metadata=metadata, spec={"containers": [{"name": "os", "image": "device"}]})
     )
-    status = {"podIP": address, "podIPs": [{"ip": address}], "conditions": [{"type": "Ready", "status": "True"}]}
+    conditions = [{"type": "Ready", "status": ready}]
+    status = {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], "conditions": conditions}
     await station.client.patch(made, made.replace(status=status), subresource="status")
 
 
@@ -71,6 +72,24 @@ async def test_pods_are_followed_by_their_labels(station: Station) -> None:
         devices["127.24.0.3"] = devices.pop("127.24.0.2")
         moved = await station.until(Target, "switch-2", lambda target: target.status.phase == "Ready")
         assert moved.spec.address == "127.24.0.3"
+
+
+async def test_pods_that_are_not_ready_or_have_ended_are_not_asked(station: Station) -> None:
+    """The address of one that has ended may be another's by now."""
+    (port,) = free_ports(1)
+    devices = {f"127.63.0.{n}": face(n) for n in range(1, 5)}
+    async with SnmpDevice(devices, port, listen="0.0.0.0") as device, station.working():
+        await login(station, port)
+        await pod(station, "ready", "127.63.0.1")
+        await pod(station, "starting", "127.63.0.2", ready="False")
+        await pod(station, "done", "127.63.0.3", phase="Succeeded")
+        await pod(station, "broken", "127.63.0.4", phase="Failed")
+        await station.ranges("lab", pod_selector=Selector(match_labels={"app": "device"}))
+        await station.rule("lab", ("snmp",), "login", period="1h")
+        rule = await station.until(DiscoveryRule, "lab", is_ready)
+        assert rule.status.plan.addresses == 1
+        assert list(await station.targets()) == ["switch-1"]
+        assert set(device.asked) == {"127.63.0.1"}
 
 
 async def test_services_are_reached_at_their_cluster_address(station: Station) -> None:

@@ -1,6 +1,7 @@
 """From a rule's entries to addresses: prefixes as they are, DNS names asked, Pods and Services from the cache.
 
-What cannot be resolved is told for its entry, and `complete` is False: then no Target goes for being out of scope.
+What cannot be resolved is told for its entry, and `complete` is False: then no Target misses anything for being out of
+scope.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ PATIENCE = 5.0
 """Seconds that one DNS name may take."""
 AT_A_TIME = 4  # as many as the resolver's threads, so that none waits for its turn within its time
 MAX_OF_A_NAME = 16
+ENDED = ("Succeeded", "Failed")
+"""Phases of a Pod that does not come back."""
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
@@ -110,13 +113,18 @@ async def _named(entry: Entry, name: str, resolve: Resolve) -> Place:
 async def _pods(entry: Entry, selector: LabelSelector, client: Client, namespace: str) -> Place:
     hosts: dict[str, str] = {}
     for pod in await _selected(Pod, selector, client, namespace):
-        status = pod.status or {}
-        if pod.metadata.deletion_timestamp:
-            continue
-        address = status.get("podIP")
-        if isinstance(address, str) and _is_probed(address):
+        address = (pod.status or {}).get("podIP")
+        if _is_up(pod) and isinstance(address, str) and _is_probed(address):
             hosts[address] = pod.name
     return Place(entry, _set(hosts), hosts)
+
+
+def _is_up(pod: Pod) -> bool:
+    """The address of a Pod that has ended may be another's by now, whatever its conditions say."""
+    status = pod.status or {}
+    if pod.metadata.deletion_timestamp or status.get("phase") in ENDED:
+        return False
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
 
 
 async def _services(entry: Entry, services: Services, client: Client, namespace: str, resolve: Resolve | None) -> Place:
