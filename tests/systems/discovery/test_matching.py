@@ -26,10 +26,12 @@ def target(name: str, address: str, label: str = "", **evidence: str) -> Target:
     return Target(metadata=metadata, spec=TargetSpec(provider="x", address=address), status=status)
 
 
-def matched(findings: list[Finding], targets: list[Target], *, complete: bool = True) -> list[tuple[str, How]]:
+def matched(
+    findings: list[Finding], targets: list[Target], *, complete: bool = True, repinned: tuple[str, ...] = ()
+) -> list[tuple[str, How]]:
     return [
         (each.target.name if each.target else "", each.how)
-        for each in match(group(findings), targets, complete=complete)
+        for each in match(group(findings), targets, complete=complete, repinned=repinned.__contains__)
     ]
 
 
@@ -74,6 +76,27 @@ def test_a_new_key_at_another_address_is_a_clone() -> None:
     findings = [found("10.0.0.9", serial_number="FOC1", ssh_host_key=KEYS[1])]
     targets = [target("a", "10.0.0.1", serial_number="FOC1", ssh_host_key=KEYS[0])]
     assert matched(findings, targets) == [("", How.NEW)]
+
+
+def test_a_key_that_is_accepted_makes_no_other_device_where_the_key_is_all_that_is_known() -> None:
+    findings = [found("10.0.0.1", ssh_host_key=KEYS[1])]
+    targets = [target("a", "10.0.0.1", ssh_host_key=KEYS[0])]
+    assert matched(findings, targets) == [("", How.NEW)]
+    assert matched(findings, targets, repinned=("10.0.0.9",)) == [("", How.NEW)]
+    assert matched(findings, targets, repinned=("10.0.0.1",)) == [("a", How.REKEYED)]
+    assert matched(findings, targets, repinned=("10.0.0.1",), complete=False) == [("a", How.WAIT)]
+
+
+def test_a_key_that_is_accepted_does_not_make_one_of_two_serial_numbers() -> None:
+    findings = [found("10.0.0.1", serial_number="FOC2", ssh_host_key=KEYS[1])]
+    targets = [target("a", "10.0.0.1", serial_number="FOC1", ssh_host_key=KEYS[0])]
+    assert matched(findings, targets, repinned=("10.0.0.1",)) == [("", How.NEW)]
+
+
+def test_devices_that_swap_addresses_are_known_by_their_keys_whatever_is_accepted() -> None:
+    findings = [found("10.0.0.1", ssh_host_key=KEYS[1]), found("10.0.0.2", ssh_host_key=KEYS[0])]
+    targets = [target("a", "10.0.0.1", ssh_host_key=KEYS[0]), target("b", "10.0.0.2", ssh_host_key=KEYS[1])]
+    assert matched(findings, targets, repinned=("10.0.0.1", "10.0.0.2")) == [("b", How.SAME), ("a", How.SAME)]
 
 
 def test_other_hardware_with_the_same_name_and_address_is_judged_at_the_end() -> None:

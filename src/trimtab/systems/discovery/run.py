@@ -84,7 +84,7 @@ class RuleRun:
     ) -> None:
         self._tools, self._settings, self._book, self._teller = tools, settings, book, teller
         self._identifiers, self._run, self._rule, self._closing = identifiers, run, settings.rule, closing
-        self._settler = Settler(tools, settings)
+        self._settler = Settler(tools, settings, self._repinned)
 
     async def run(self) -> Report:
         tools, rule = self._tools, self._rule
@@ -151,10 +151,10 @@ class RuleRun:
         found = frozenset(finding.address for finding in swept.findings)
         earlier = frozenset(a for a, byte in answers.items() if byte == Outcome.IDENTIFIED) - found  # before a restart
         present = frozenset(answers) - found - earlier
+        complete = not swept.resumed and not poor
         async with self._tools.turns.of(self._rule.namespace):
-            settlement = await self._settler.settle(
-                swept.findings, complete=not swept.resumed and not poor, present=present
-            )
+            unasked = _unasked(scope, await self._settler.targets())
+            settlement = await self._settler.settle(swept.findings, complete=complete, present=present | unasked)
             targets = await self._settler.targets()
             for target in targets:
                 if target.name in settlement.duplicates:
@@ -168,7 +168,7 @@ class RuleRun:
                 present=present,
                 found=found,
                 seen=settlement.seen | {t.name for t in targets if not earlier.isdisjoint(addresses_of(t))},
-                unsure=frozenset(scope.addresses.at(p) for p, byte in enumerate(swept.outcomes) if byte in UNSURE),
+                unsure=unasked | {scope.addresses.at(p) for p, byte in enumerate(swept.outcomes) if byte in UNSURE},
                 trusted=not poor,
                 last_swept=await self._last_swept(),
                 released=(self._rule.metadata.annotations or {}).get(RELEASE_ANNOTATION, ""),
@@ -178,8 +178,8 @@ class RuleRun:
             held = await parting.part([target for target in targets if target.name not in settlement.duplicates])
             self._name_records(scope, await self._settler.targets())
         await self._close_ledger(scope, swept.outcomes)
-        if not poor:
-            await self._use_up(RELEASE_ANNOTATION, REPIN_ANNOTATION)
+        if not poor:  # a new key is a Target's only when nobody else can have the old one
+            await self._use_up(RELEASE_ANNOTATION, *([REPIN_ANNOTATION] if complete else []))
         counts = outcomes_of(swept.outcomes)
         message = f"{swept.outcomes.count(Outcome.IDENTIFIED)} of {len(scope.addresses)} addresses identified"
         if poor:
@@ -316,6 +316,14 @@ class RuleRun:
         said = (self._rule.metadata.annotations or {}).get(REPIN_ANNOTATION, "")
         named = {part.strip() for part in said.split(",")}
         return "all" in named or address in named
+
+
+def _unasked(scope: Scope, targets: Sequence[Target]) -> frozenset[str]:
+    """Addresses of Targets that this run does not have, where it cannot tell why: a name or a Service was not resolved,
+    and they may be its addresses."""
+    if scope.complete:
+        return frozenset()
+    return frozenset(a for target in targets for a in addresses_of(target) if a not in scope.addresses)
 
 
 def _written(place: Place) -> tuple[str, ...]:

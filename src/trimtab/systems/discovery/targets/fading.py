@@ -26,7 +26,8 @@ class Phase(enum.Enum):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Something answered at one of its addresses, be it with a refusal."""
+    """Something answered at a port of ours, at one of its addresses, be it that it refuses the login. A connection that is
+    refused is no such answer: nothing listens there."""
 
 
 class Missed(msgspec.Struct, frozen=True):

@@ -29,7 +29,8 @@ class How(enum.Enum):
     ADDRESS = "address"
     """At the same address, with no evidence in common."""
     REKEYED = "rekeyed"
-    """At the same address, by the strongest evidence; a weaker one has changed."""
+    """At the same address, by the strongest evidence; a weaker one has changed. Or the key is the strongest, and somebody
+    accepts another one at this address."""
     REPLACED = "replaced"
     """Other hardware at the same address with the same host name."""
     RENAMED = "renamed"
@@ -45,11 +46,17 @@ class Match(msgspec.Struct, frozen=True):
     how: How
 
 
-def match(devices: Sequence[Device], targets: Iterable[Target], *, complete: bool) -> tuple[Match, ...]:
+def match(
+    devices: Sequence[Device],
+    targets: Iterable[Target],
+    *,
+    complete: bool,
+    repinned: Callable[[str], bool] = lambda address: False,
+) -> tuple[Match, ...]:
     """One Match for each device, in their order. No two have the same Target."""
     known = _Known(targets)
     found: dict[int, Match] = {}
-    for how, candidates in _rounds(known):
+    for how, candidates in _rounds(known, repinned):
         for place, device in enumerate(devices):
             if place in found:
                 continue
@@ -110,7 +117,7 @@ class _Known:
         return sorted(found.values(), key=lambda target: target.spec.address not in device.addresses)
 
 
-def _rounds(known: _Known) -> Iterator[tuple[How, Candidates]]:
+def _rounds(known: _Known, repinned: Callable[[str], bool]) -> Iterator[tuple[How, Candidates]]:
     """In each, every device that has no Target yet may claim one."""
     for kind in KINDS:
         yield How.SAME, _at_home(known, kind)
@@ -118,6 +125,7 @@ def _rounds(known: _Known) -> Iterator[tuple[How, Candidates]]:
     yield How.UNFINISHED, lambda device: iter(known.labels.get(device.key, ()))
     for how, fits in ((How.ADDRESS, _nothing_against), (How.REKEYED, _rekeyed), (How.REPLACED, _replaced)):
         yield how, _at_address(known, fits)
+    yield How.REKEYED, _at_address(known, lambda device, target: _repinned(device, target, repinned))
     yield How.RENAMED, _at_address(known, _renamed)
 
 
@@ -151,6 +159,12 @@ def _replaced(device: Device, target: Target) -> bool:
     info = (target.status.discovery_info if target.status else None) or None
     name = cleaned(Evidence(hostname=info.hostname)).hostname if info else None
     return bool(name) and name == device.evidence.hostname
+
+
+def _repinned(device: Device, target: Target, accepted: Callable[[str], bool]) -> bool:
+    if deciding(device.evidence, identity_of(target)) not in ("ssh_host_key", "tls_key"):
+        return False
+    return any(accepted(address) for address in device.addresses if address in addresses_of(target))
 
 
 def _renamed(device: Device, target: Target) -> bool:

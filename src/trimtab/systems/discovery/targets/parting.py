@@ -42,7 +42,8 @@ class Step(msgspec.Struct, frozen=True):
 
 class Parting:
     """After one sweep. `found` are the addresses of devices that said what they are, `present` those where something
-    answered and did not, `unsure` those of which our own side cannot tell; `seen` are the Targets that were found.
+    answered and did not, `unsure` those of which our own side cannot tell, be it for a name that was not resolved; `seen`
+    are the Targets that were found.
     `last_swept` is when the last sweep before that can be trusted had ended, 0 where nobody knows."""
 
     def __init__(
@@ -98,14 +99,10 @@ class Parting:
         if target.name in self._seen or any(address in self._present for address in addresses):
             self._book.ledger.misses.pop(target.name, None)
             return self._refused(target, addresses) if target.name not in self._seen else None
-        if not self._trusted:
+        if not self._trusted or not self._unsure.isdisjoint(addresses):
             return None
         if not self._in_scope(target) and not self._came_by_itself(addresses):
-            if not self._scope.complete:
-                return None
             return Step(target, phase, Phase.DELETED, "its addresses are in no entry of the rule any more")
-        if not self._unsure.isdisjoint(addresses):
-            return None
         before = self._book.ledger.misses.get(target.name, Misses(0, self._now, self._last_swept))
         missed = self._book.ledger.misses[target.name] = msgspec.structs.replace(before, count=before.count + 1)
         event = Missed(missed.count, self._now - missed.since)

@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET
 
+from trimtab.model.conditions import get_condition
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.systems.discovery.kinds import Evidence, Target
 from trimtab.systems.discovery.kinds.target import IDENTITY_LABEL, RULE_LABEL, TEMPLATED
@@ -73,16 +74,18 @@ def settle(
     name: Callable[[Device], str],
     make: Callable[[Device, str], Made],
     present: frozenset[str] = frozenset(),
+    repinned: Callable[[str], bool] = lambda address: False,
 ) -> Settlement:
     """`targets` are all of the namespace; `others` are the other rules by uid; `present` are addresses where something
-    answered, of which only those count here that were not identified."""
+    answered or may have, of which only those count here that were not identified; `repinned` tells the addresses where
+    another key is accepted."""
     unknown = present.difference(*(device.addresses for device in devices))
     drafter = Drafter(make, complete=complete, present=unknown, now=now)
     taken = {target.name for target in targets}
     drafts: list[Draft] = []
     overlaps: list[Overlap] = []
     seen: set[str] = set()
-    for each in match(devices, targets, complete=complete):
+    for each in match(devices, targets, complete=complete, repinned=repinned):
         existing = each.target
         if existing is None:
             draft = drafter.new(each.device, unique(name(each.device), taken, each.device.key))
@@ -115,9 +118,15 @@ def _holder(target: Target, rule: RuleView, others: Mapping[str, RuleView]) -> s
     if reference is None:
         return None if RULE_LABEL in (target.metadata.labels or {}) else ""
     other = others.get(reference.uid)
-    if reference.uid == rule.uid or other is None:
+    if reference.uid == rule.uid or other is None or _is_missed(target):
         return None
     return other.name if other.before(rule) else None
+
+
+def _is_missed(target: Target) -> bool:
+    """Its owner does not find it, or cannot log in: whoever can may have it, until the owner can again."""
+    ready = get_condition(target.status.conditions if target.status else UNSET, "Ready")
+    return ready is not None and ready.status == "False"
 
 
 def _controller(target: Target) -> OwnerReference | None:

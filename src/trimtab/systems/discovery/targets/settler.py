@@ -7,7 +7,7 @@ calls it has the turn of the namespace.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from trimtab.client.protocol import Query
@@ -26,10 +26,11 @@ ROUNDS = 3
 
 
 class Settler:
-    """For one run. `created` and `changed` count Targets; `refused` says which could not be written, and why."""
+    """For one run. `repinned` tells the addresses where another key is accepted. `created` and `changed` count Targets;
+    `refused` says which could not be written, and why."""
 
-    def __init__(self, tools: Tools, settings: Settings) -> None:
-        self._tools, self._settings, self._rule = tools, settings, settings.rule
+    def __init__(self, tools: Tools, settings: Settings, repinned: Callable[[str], bool]) -> None:
+        self._tools, self._settings, self._rule, self._repinned = tools, settings, settings.rule, repinned
         self._dresser = Dresser(settings, self._complain)
         self._complaints: dict[str, str] = {}
         self._told: set[str] = set()
@@ -51,6 +52,7 @@ class Settler:
                 await self._others(),
                 complete=complete,
                 present=present,
+                repinned=self._repinned,
                 now=self._tools.clock.now(),
                 name=self._dresser.name,
                 make=self._dresser.make,
