@@ -202,6 +202,19 @@ async def test_why_says_so_when_an_address_is_excluded(campus: Program, rule: Kn
     assert "excluded from 127.44.0.0/28" in " ".join(ran.out.split())
 
 
+def test_why_says_so_when_a_name_that_a_rule_has_is_not_resolved(campus: Program) -> None:
+    named = (
+        MANIFEST.partition("---")[0]
+        .format(prefix=PREFIX)
+        .replace("spec: {", "spec: {addresses: [{address: dev3.invalid}], ")
+    )
+    assert campus("apply", "-f", campus.write("named.yaml", named)).code == 0
+    ran = campus("discovery", "why", "dev3.invalid")
+    assert ran.code == 0, ran.err
+    assert ran.lines[0] == "discoveryrule/campus: not resolved"
+    assert "dev3.invalid is in the entry dev3.invalid of the rule campus" in " ".join(ran.out.split())
+
+
 async def test_why_says_what_is_wrong_with_the_rule_itself(campus: Program, rule: Knowing) -> None:
     broken = Condition(
         type="Ready",

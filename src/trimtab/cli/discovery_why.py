@@ -7,7 +7,7 @@ import ipaddress
 import shutil
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -67,9 +67,8 @@ async def _why(access: Access, address: str, everywhere: bool, place: Place, ope
 
 async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, address: str) -> list[Why]:
     """What the rule says of the address, or of each one that a DNS name means. Nothing when it never had it."""
-    from trimtab.systems.discovery.ledger.why import explain
+    from trimtab.systems.discovery.ledger.why import explain, is_name
     from trimtab.systems.discovery.scope.addresses import Addresses
-    from trimtab.systems.discovery.scope.implementations import DnsName
     from trimtab.systems.discovery.scope.sources import Scope, TooMany, resolved, system_resolver
 
     implementation = implementation_of(rule)
@@ -79,13 +78,15 @@ async def _answers(server: Session, blobs: Blobs | None, rule: DiscoveryRule, ad
         with contextlib.suppress(ValueError, TooMany):  # what admission would have refused names no address
             entries = implementation.entries(source)
             static = implementation.static(source) is not None
-            scope = await resolved(entries, server.client, rule.namespace, system_resolver)
+            resolve = None if static else system_resolver  # where nothing is probed, a name stays a name
+            scope = await resolved(entries, server.client, rule.namespace, resolve)
     known = _settled(rule, (await ledger(blobs, rule) if blobs is not None else None) or Ledger())
-    named = [place for place in scope.places if isinstance(place.entry.source, DnsName)]
-    meant = [a for place in named if cast("DnsName", place.entry.source).name == address for a in place.addresses]
+    meant = [each for place in scope.places if is_name(place.entry.source, address) for each in place.addresses]
     entries = tuple(place.entry for place in scope.places)
+    unresolved = {place.entry.name: place.problem for place in scope.places if place.problem}
     answers = [
-        explain(rule, known, scope.addresses, each, entries=entries, static=static) for each in meant or [address]
+        explain(rule, known, scope.addresses, each, entries=entries, static=static, unresolved=unresolved)
+        for each in meant or [address]
     ]
     return [answer for answer in answers if answer.entry or answer.address in known.records]
 

@@ -131,6 +131,15 @@ def test_a_new_device_becomes_a_target(world: World) -> None:
     assert world.message("leaf1", "Ready").startswith("True Discovered")
 
 
+def test_what_was_not_probed_was_not_found_by_a_protocol(world: World) -> None:
+    unprobed = Identified(info=DiscoveryInfo(provider="srl", version="1"), evidence=Evidence())
+    settlement = world.sweep(found("10.0.0.1"), Finding("leaf.example.com", "", "", unprobed))
+    assert [note.message for note in settlement.events] == [
+        "found at 10.0.0.1 by gnmi",
+        "written for leaf.example.com, unprobed",
+    ]
+
+
 def test_a_new_target_carries_its_rule_its_identity_and_the_templates_labels(world: World) -> None:
     world.sweep(found("10.0.0.1", "leaf1", serial_number="FOC1"))
     labels = world.targets["leaf1"].metadata.labels

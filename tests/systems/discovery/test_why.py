@@ -130,6 +130,33 @@ def test_a_static_address_is_told_so() -> None:
     assert "written unprobed" in why.text
 
 
+def test_a_name_that_is_an_entry_and_has_no_address_is_told_so() -> None:
+    entries = (*ENTRIES, Entry(name="leaf1.example.com", source=DnsName("leaf1.example.com")))
+    unresolved = {"leaf1.example.com": "the DNS name leaf1.example.com has no address: it is not known"}
+    why = explain(RULE, Ledger(), SCOPE, "Leaf1.example.com.", entries=entries, unresolved=unresolved)
+    assert (why.entry, why.outcome) == ("leaf1.example.com", Outcome.NOT_RESOLVED)
+    assert "has no address: it is not known." in why.text
+    assert "Check the name in DNS" in why.text
+
+
+def test_an_address_that_may_be_that_of_a_name_which_is_not_resolved_is_told_so() -> None:
+    book = ledger(Outcome.SILENT)
+    book.records["10.9.9.9"] = AddressRecord(outcome=Outcome.IDENTIFIED, detail="ssh: it said what it is", target="x")
+    entries = (*ENTRIES, Entry(name="leaf1.example.com", source=DnsName("leaf1.example.com")))
+    unresolved = {"leaf1.example.com": "the DNS name leaf1.example.com has no address"}
+    why = explain(RULE, book, SCOPE, "10.9.9.9", entries=entries, unresolved=unresolved)
+    assert (
+        "It may be that of an entry which is not resolved: the DNS name leaf1.example.com has no address." in why.text
+    )
+    assert "Add it to an entry" not in why.text
+
+
+def test_what_is_written_unprobed_is_told_for_any_implementation() -> None:
+    why = explain(RULE, Ledger(), SCOPE, "10.1.0.5", entries=ENTRIES, static=True)
+    assert "written unprobed" in why.text
+    assert "defaultSchema" not in why.text
+
+
 def test_an_outcome_of_a_newer_version_is_not_lost() -> None:
     book = ledger(Outcome.SILENT)
     newer = bytearray(book.outcomes)

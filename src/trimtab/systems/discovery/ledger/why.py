@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -40,14 +40,15 @@ def explain(
     *,
     entries: Sequence[Entry] = (),
     static: bool = False,
+    unresolved: Mapping[str, str] = {},
 ) -> Why:
     """`addresses` are all that the rule sweeps, `entries` what its users wrote; `static` for a rule that probes
-    nothing."""
+    nothing; `unresolved` says by entry why its addresses are not known right now."""
     record = ledger.records.get(address, AddressRecord())
     position = addresses.position(address)
     entry = _entry(entries, addresses, address)
     if position is None and not (static and entry):
-        return _outside(rule, record, address, entries)
+        return _unresolved(rule, address, entry, unresolved) or _outside(rule, record, address, entries, unresolved)
     outcome = Outcome.STATIC if static else _outcome(ledger, addresses, position, record)
     noted = outcome == record.outcome
     why = Why(
@@ -64,9 +65,36 @@ def explain(
     return msgspec.structs.replace(why, text=" ".join(_sentences(why, rule, ledger, addresses)))
 
 
-def _outside(rule: DiscoveryRule, record: AddressRecord, address: str, entries: Sequence[Entry]) -> Why:
+def is_name(source: object, text: str) -> bool:
+    """Whether an entry is this DNS name, however it is spelled."""
+    return isinstance(source, DnsName) and source.name.lower().rstrip(".") == text.lower().rstrip(".")
+
+
+def _unresolved(rule: DiscoveryRule, address: str, entry: str, unresolved: Mapping[str, str]) -> Why | None:
+    """Of a name that is an entry and has no address."""
+    if entry not in unresolved:
+        return None
+    outcome, problem = Outcome.NOT_RESOLVED, unresolved[entry]
+    said = f"{address} is in the entry {entry} of the rule {rule.name}."
+    return Why(
+        address=address,
+        rule=rule.name,
+        entry=entry,
+        outcome=outcome,
+        detail=problem,
+        advice=_ADVICE[outcome],
+        text=f"{said} {_SAYS[outcome]}, as asked from here: {_sentence(problem)} {_ADVICE[outcome]}",
+    )
+
+
+def _outside(
+    rule: DiscoveryRule, record: AddressRecord, address: str, entries: Sequence[Entry], unresolved: Mapping[str, str]
+) -> Why:
     entry, said = _left_out(entries, address)
-    if not entry:
+    if not entry and unresolved:
+        said = f"Right now the rule {rule.name} does not name {address}."
+        advice = f"It may be that of an entry which is not resolved: {_sentence('; '.join(unresolved.values()))}"
+    elif not entry:
         said = f"The rule {rule.name} does not name {address}."
         advice = "Add it to an entry of the rule, if the rule should find it."
     else:
@@ -105,7 +133,7 @@ def _entry(entries: Sequence[Entry], addresses: Addresses, address: str) -> str:
         source = entry.source
         if isinstance(source, Addresses) and address in source:
             return entry.name
-        if isinstance(source, DnsName) and source.name == address:
+        if is_name(source, address):
             return entry.name
     others = [entry.name for entry in entries if not isinstance(entry.source, Addresses)]
     return ", ".join(others) if address in addresses else ""  # one of those whose addresses are asked for
@@ -175,7 +203,7 @@ _SAYS = {
     Outcome.PROTOCOL_ERROR: "It is there and sent what the protocol does not allow",
     Outcome.TIMED_OUT: "It answered the probe and then took too long",
     Outcome.DISCONNECTED: "It answered and broke off in the middle",
-    Outcome.STATIC: "It is written unprobed, because the rule has a defaultSchema",
+    Outcome.STATIC: "It is written unprobed, as what the rule names for addresses wants it",
 }
 
 _ADVICE = {

@@ -87,7 +87,10 @@ class Drafter:
         addresses = _bounded(device.addresses, made.spec.address)
         status = TargetStatus(identity=_known(device.evidence), addresses=addresses)
         draft = Draft(name, device, None, made, made.spec, _described(status, device.primary, made), [])
-        draft.tell("Discovered", f"found at {made.spec.address} by {_protocol(device.primary)}")
+        address, protocol = made.spec.address, _protocol(device.primary)
+        draft.tell(
+            "Discovered", f"found at {address} by {protocol}" if protocol else f"written for {address}, unprobed"
+        )
         return draft
 
     def again(self, each: Match, existing: Target) -> Draft:
