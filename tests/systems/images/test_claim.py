@@ -284,9 +284,19 @@ def annotated(registry: Registry, annotations: dict[str, str]) -> Registry:
     return registry.replace(metadata=msgspec.structs.replace(registry.metadata, annotations=annotations))
 
 
-def test_what_was_listed_is_not_pushed_again_though_its_images_failed() -> None:
+def test_what_was_pushed_is_taken_again_only_when_it_must_be() -> None:
     run = Running(id="r", type="scheduled", started_at=datetime(2026, 1, 1, tzinfo=UTC), only={"app": ("1",)})
-    claimed_by = claimed({}, run)
-    ends = [released(claimed_by, run.started_at, succeeded=False, listed=listed) for listed in (False, True)]
+    held = claimed({}, run)
+    ends = [released(held, run.started_at, succeeded=False, again=again) for again in (True, False)]
     assert [pushed(annotations) for annotations in ends] == [{"app": ("1",)}, None]
     assert all(claim.LAST_DISCOVERED not in annotations for annotations in ends)
+
+
+def test_what_fails_in_part_again_and_again_is_given_up() -> None:
+    run = Running(id="r", type="scheduled", started_at=datetime(2026, 1, 1, tzinfo=UTC), only={"app": ("1",)})
+    annotations: dict[str, str] = {}
+    tries = 0
+    while tries == 0 or pushed(annotations):
+        annotations = released(claimed(annotations, run), run.started_at, succeeded=True, again=True)
+        tries += 1
+    assert tries == claim.MOST_TRIES + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,20 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
 from trimtab.model.clock import parse_time
 from trimtab.model.duration import Period
-from trimtab.systems.images.kinds import DiscoveryJob, DiscoverySchedule, Image, Registry
+from trimtab.runtime.objects import with_metadata
+from trimtab.storage.blobs import BlobMissing, Digest
+from trimtab.systems.images.kinds import (
+    DiscoveryJob,
+    DiscoveryJobStatus,
+    DiscoverySchedule,
+    Image,
+    Registry,
+    Removal,
+)
+from trimtab.systems.images.pins import run_owner
+from trimtab.systems.images.runs.catalogue import Catalogue, encode
+from trimtab.systems.images.runs.claim import running
+from trimtab.systems.images.runs.states import begun
 
 RESERVED = "discovery-job-hub"
 
@@ -54,6 +68,7 @@ async def test_a_manual_job_claims_the_registry_in_one_write_and_asks_for_a_cata
         "running-discoveryjob-name": "now",
         "running-discoveryjob-generation": "1",
         "running-discoveryjob-uid": job.metadata.uid,
+        "whole-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
     }
     assert (asked.type, asked.job, asked.registry) == ("manual", "now", "hub")
 
@@ -93,6 +108,7 @@ async def test_on_completion_one_write_moves_running_to_last(desk: Desk) -> None
         "last-discoveryjob-name": "now",
         "last-discoveryjob-generation": "1",
         "last-discoveryjob-uid": job.metadata.uid,
+        "whole-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
     }
     registry = await desk.until(Registry, "hub", lambda o: o.status.images == 2)
     assert registry.status.history[0].id == asked.run
@@ -261,19 +277,36 @@ async def test_the_reserved_job_runs_by_hand_when_its_guid_changes(desk: Desk) -
 async def test_older_finished_jobs_of_the_same_registry_go_and_no_others(desk: Desk) -> None:
     await desk.registry()
     await desk.registry("other")
+    await desk.registry("third")
     for name, registry in (("theirs", "other"), ("old", "hub")):
         await desk.job(name, registry)
         await desk.asked()
         await desk.listed(name, "1.0")
         await desk.completed(name, "Succeeded")
         await desk.free(registry)
-    await desk.job("running", "other")
+    await desk.job("running", "third")
     await desk.asked()
     await desk.job("new")
     await desk.asked()
     await desk.until_gone(DiscoveryJob, "old")
     left = {job.name for job in (await desk.client.list(DiscoveryJob, Query(namespace=desk.namespace))).items}
-    assert left == {RESERVED, "discovery-job-other", "running", "new"}  # the job of other went by its own next one
+    assert {name for name in left if not name.startswith("discovery-job-")} == {"theirs", "running", "new"}
+    assert RESERVED in left
+
+
+async def test_as_many_finished_jobs_stay_as_the_registry_says(desk: Desk) -> None:
+    await desk.registry(jobs_history_limit=1)
+    for name in ("first", "second"):
+        await desk.job(name)
+        await desk.asked()
+        await desk.listed(name, "1.0")
+        await desk.completed(name, "Succeeded")
+        await desk.free()
+        await desk.until(Registry, "hub", lambda o: not o.status.active_run)
+    await desk.job("third")
+    await desk.asked()
+    await desk.until_gone(DiscoveryJob, "first")
+    assert await desk.client.get(DiscoveryJob, "second", desk.namespace)
 
 
 async def test_a_job_without_its_registry_says_so(desk: Desk) -> None:
@@ -303,6 +336,7 @@ async def test_a_scheduled_run_tells_in_the_reserved_job_and_names_no_job(desk: 
         "running-id",
         "running-discovery-type",
         "running-discovery-started-at",
+        "whole-discovery-started-at",
     }
     await desk.change(DiscoveryJob, RESERVED, until="Images")
     await desk.listed(RESERVED, "1.0")
@@ -366,3 +400,179 @@ async def test_a_reserved_name_that_another_registry_has_is_told(desk: Desk) -> 
     await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1m")))
     registry = await desk.until(Registry, "hub", lambda o: condition(o, "Ready"))
     assert condition(registry, "Ready").reason == "ReservedNameConflict"  # type: ignore[union-attr]
+
+
+async def test_another_guid_in_mid_run_asks_for_a_run_after_this_one(desk: Desk) -> None:
+    """And neither restarts the one that has ended, nor is forgotten."""
+    await desk.registry()
+    await desk.job("now", manual_guid="one")
+    first = await desk.asked()
+    await desk.change(DiscoveryJob, "now", manual_guid="two")
+    await desk.listed("now", "1.0")
+    second = await desk.asked()
+    assert second.run != first.run
+    registry = await desk.until(Registry, "hub", lambda o: o.status.history)
+    assert [run.id for run in registry.status.history] == [first.run]
+    job = await desk.until(DiscoveryJob, "now", lambda o: o.status.run_id == second.run)
+    assert job.status.observed_manual_guid == "two"
+
+
+async def test_pushes_do_not_put_off_the_discovery_of_all(desk: Desk) -> None:
+    await desk.registry(discovery_schedule=DiscoverySchedule(discovery_period=Period("1h")))
+    whole = await desk.asked()
+    await desk.change(DiscoveryJob, RESERVED, until="Images")
+    await desk.listed(RESERVED, "1.0")
+    await desk.free()
+    for _ in range(2):
+        await desk.clock.advance(1500)
+        await desk.annotate("hub", pushed='{"app":["1.0"]}')
+        push = await desk.asked()
+        assert push.only == {"app": ["1.0"]}
+        await desk.listed(RESERVED, "1.0", complete=False)
+        await desk.until(Registry, "hub", lambda o, run=push.run: o.status.history[0].id == run)  # type: ignore[misc]
+    registry = await desk.free()
+    assert condition(registry, "Ready").message == "1 images"  # type: ignore[union-attr]
+    again = await desk.later(660, desk.asked())
+    assert again.only is None
+    assert again.run != whole.run
+
+
+async def test_a_cron_line_that_is_added_by_day_does_not_run_by_day(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.listed("now", "1.0")
+    await desk.free()
+    await desk.clock.advance(7200)
+    passed = desk.clock.now() - timedelta(minutes=30)
+    schedule = DiscoverySchedule(cron_schedule=(f"{passed.minute} {passed.hour} * * *",))
+    await desk.change(Registry, "hub", discovery_schedule=schedule)
+    registry = await desk.until(Registry, "hub", lambda o: o.status.next_discovery_time)
+    assert parse_time(registry.status.next_discovery_time) > desk.clock.now() + timedelta(hours=20)
+    assert await desk.queue.depth("images.catalog") == 0
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"running_discovery_type": "scheduled"},
+        {"running_discovery_type": "manual", "running_id": "made-up"},
+        {"running_discovery_type": "manual", "running_id": "made-up", "running_discovery_started_at": "{now}"},
+    ],
+)
+async def test_a_claim_that_nobody_works_on_ends(desk: Desk, claim: dict[str, str]) -> None:
+    await desk.registry(discovery_timeout=Period("10m"))
+    await desk.until(DiscoveryJob, RESERVED, lambda o: True)
+    now = f"{desk.clock.now():%FT%TZ}"
+    await desk.annotate("hub", **{name: value.format(now=now) for name, value in claim.items()})
+    await desk.later(
+        800, desk.until(Registry, "hub", lambda o: not [name for name in notes(o) if name.startswith("running-")])
+    )
+    await desk.job("now")
+    assert (await desk.asked()).job == "now"
+
+
+async def test_a_job_that_cannot_go_does_not_hold_the_registry(desk: Desk) -> None:
+    """Somebody's finalizer keeps it, though it was deleted."""
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    await desk.edit(DiscoveryJob, "now", lambda o: with_metadata(o, finalizers=("example.com/keep",)))
+    await desk.delete(DiscoveryJob, "now")
+    registry = await desk.free()
+    assert registry.status.history[0].outcome == "Cancelled"  # type: ignore[union-attr]
+    await desk.edit(DiscoveryJob, "now", lambda o: with_metadata(o, finalizers=()))
+
+
+async def test_a_late_look_at_a_run_does_not_begin_it_again(desk: Desk) -> None:
+    """As a new leader whose cache of jobs is behind that of registries: the fence must not fall."""
+    await desk.registry()
+    await desk.job("now")
+    asked = await desk.asked()
+    taken = await desk.take("now")
+    run = running((await desk.running()).metadata.annotations or {})
+    assert run is not None
+    stale = taken.replace(status=DiscoveryJobStatus())
+    status = begun(stale, run, desk.clock.now(), desk.clock.now(), taken.status or None)
+    assert (status.run_id, status.fence, status.worker) == (asked.run, 1, "w1")
+
+
+async def test_a_registry_that_is_another_one_by_now_gets_no_images_of_the_old(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    await desk.asked()
+    blob = await desk.blobs.put(encode(Catalogue()))
+    await desk.listed("now", catalog=blob, complete=True, registry_uri="elsewhere.example.com")
+    await desk.completed("now", "RegistryChanged")
+
+
+async def test_catalogues_are_held_by_their_registry_and_let_go_in_time(desk: Desk) -> None:
+    """The last two are pinned, older ones and those of runs are not, and none when the registry is gone."""
+    await desk.registry()
+    digests = []
+    for number in range(3):
+        await desk.job(f"job-{number}")
+        await desk.asked()
+        job = await desk.listed(f"job-{number}", *(f"1.{tag}" for tag in range(number + 1)))
+        digests.append(job.status.listed.catalog)  # type: ignore[union-attr]
+        await desk.completed(f"job-{number}", "Succeeded")
+        await desk.until(Registry, "hub", lambda o, digest=digests[-1]: o.status.catalog == digest)  # type: ignore[misc]
+        await desk.free()
+        await desk.until(Registry, "hub", lambda o: "running-id" not in notes(o))
+    await desk.blobs.collect(grace=-1)
+    assert [await exists(desk, digest) for digest in digests] == [False, True, True]
+    await desk.delete(Registry, "hub")
+    await desk.until_gone(Registry, "hub")
+    await desk.blobs.collect(grace=-1)
+    assert [await exists(desk, digest) for digest in digests] == [False, False, False]
+
+
+async def test_the_pin_of_a_run_goes_with_it_also_when_its_job_was_deleted(desk: Desk) -> None:
+    registry = await desk.registry()
+    await desk.job("now")
+    asked = await desk.asked()
+    digest = await desk.blobs.put(b"what a worker put before it died")
+    await desk.blobs.pin(digest, run_owner(desk.namespace, "hub", registry.metadata.uid or "", asked.run))
+    await desk.running()
+    await desk.delete(DiscoveryJob, "now")
+    await desk.free()
+    await desk.blobs.collect(grace=-1)
+    assert not await exists(desk, digest)
+
+
+async def exists(desk: Desk, digest: str) -> bool:
+    try:
+        await desk.blobs.stat(Digest(digest))
+    except BlobMissing:
+        return False
+    return True
+
+
+async def test_what_nobody_took_is_published_again(desk: Desk) -> None:
+    await desk.registry()
+    await desk.job("now")
+    first = await desk.asked()  # and whoever took it died, with its queue
+    again = await desk.later(125, desk.asked())
+    assert again.run == first.run
+
+
+async def test_a_release_is_for_the_run_that_held_and_for_no_other(desk: Desk) -> None:
+    await desk.registry(removal=Removal(grace=Period("0s"), max_percent=10))
+    for name, tags in (("all", ("1", "2", "3", "4")), ("mark", ("1",)), ("hold", ("1",))):
+        await desk.job(name)
+        asked = await desk.asked()
+        await desk.listed(name, *tags)
+        await desk.completed(name, "Succeeded")
+        await desk.free()
+        await desk.clock.advance(5)
+    held = await desk.until(Registry, "hub", lambda o: o.status.held_run == asked.run)
+    assert condition(held, "RemovalHeld").status == "True"  # type: ignore[union-attr]
+    for value, left in (("another-run", 4), ("{held}", 1)):
+        held = await desk.client.get(Registry, "hub", desk.namespace)
+        await desk.annotate("hub", release_removal=value.format(held=held.status.held_run))  # type: ignore[union-attr]
+        await desk.job(f"after-{left}")
+        await desk.asked()
+        await desk.listed(f"after-{left}", "1")
+        await desk.completed(f"after-{left}", "Succeeded")
+        await desk.free()
+        assert len((await desk.client.list(Image, Query(namespace=desk.namespace))).items) == left

@@ -119,6 +119,16 @@ async def test_one_bad_image_is_named_and_the_others_count(desk: Desk) -> None:
     assert done.status.error_count == 1  # type: ignore[union-attr]
 
 
+async def test_a_member_that_failed_though_it_has_an_sbom_is_settled(desk: Desk) -> None:
+    """Its documents were lost, and could not be made again."""
+    images = await begun(desk, "good", "bad")
+    messages = await wanted(desk, 2)
+    await make(desk, images["good"])
+    await make(desk, images["bad"], kept=False)
+    await fail(desk, images["bad"], messages[0].run)
+    await desk.completed("now", "PartiallySucceeded")
+
+
 async def test_a_failure_of_an_earlier_run_is_tried_again(desk: Desk) -> None:
     await desk.registry()
     await desk.job("first", until="Images")

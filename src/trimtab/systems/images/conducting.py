@@ -8,13 +8,11 @@ end before the registry is free (which the registry's own controller does).
 from __future__ import annotations
 
 import asyncio
-import secrets
 from datetime import timedelta
 
 from msgspec import UNSET
 
-from trimtab.client.protocol import Preconditions, Query, Ref
-from trimtab.model.clock import Clock, parse_time
+from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.runtime import Context, Result
@@ -22,25 +20,25 @@ from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.objects import is_deleting, with_metadata
 from trimtab.runtime.owners import owner_reference
-from trimtab.runtime.progress import ProgressStatus
 from trimtab.runtime.queue import QueueFull
 from trimtab.storage.blobs import BlobDamaged, BlobMissing, Blobs, BlobTooLarge, Digest, read
 from trimtab.systems.images.applying import InTheWay, apply
+from trimtab.systems.images.cleaning import clean_up
 from trimtab.systems.images.kinds import (
     DiscoveryJob,
     DiscoveryJobStatus,
     ImageCounts,
-    ImageError,
     Registry,
     RegistryStatus,
 )
-from trimtab.systems.images.kinds.job import MOST_ERRORS, REGISTRY_LABEL
+from trimtab.systems.images.kinds.job import REGISTRY_LABEL
 from trimtab.systems.images.messages import CATALOG, CreateCatalog, encode
-from trimtab.systems.images.registry.references import BadReference
+from trimtab.systems.images.registry.references import BadReference, endpoint
 from trimtab.systems.images.runs import catalogue as catalogues
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.catalogue import Catalogue, diff
 from trimtab.systems.images.runs.claim import Running
+from trimtab.systems.images.runs.pulse import Pulse
 from trimtab.systems.images.runs.states import (
     PROGRESSING,
     End,
@@ -49,7 +47,7 @@ from trimtab.systems.images.runs.states import (
     begun,
     belongs,
     ended,
-    is_reserved,
+    event_reason,
     refused,
     reserved_name,
     state_of,
@@ -59,8 +57,6 @@ from trimtab.systems.images.runs.states import (
 from trimtab.systems.images.runs.telling import tell
 from trimtab.systems.images.settling import Settling
 
-LOST_AFTER = 300.0
-"""Seconds without a word of the worker that lists."""
 PUBLISH_EVERY = 120.0
 LOOK_EVERY = 0.25
 TELL_EVERY = 1.0
@@ -69,21 +65,12 @@ TELL_EVERY = 1.0
 class Conductor:
     """Of all jobs of this process. Called for one job at a time, as reconciles are."""
 
-    def __init__(
-        self,
-        context: Context,
-        client: CachedClient,
-        clock: Clock,
-        events: Recorder,
-        *,
-        lost_after: float = LOST_AFTER,
-    ) -> None:
+    def __init__(self, context: Context, client: CachedClient, clock: Clock, events: Recorder) -> None:
         if context.blobs is None:
             raise ValueError("image discovery needs a place for blobs")
         self._client, self._clock, self._events, self._queue = client, clock, events, context.queue
         self._blobs: Blobs = context.blobs
-        self._lost_after = lost_after
-        self._beats: dict[str, tuple[str, float]] = {}
+        self._pulse = Pulse(clock)
         self._published: dict[str, float] = {}
         self._settling: dict[str, Settling] = {}
         self._looked: dict[str, float] = {}
@@ -100,14 +87,18 @@ class Conductor:
             return await self._begin(job, registry, running)
         if state_of(status) in (State.NONE, State.ENDED):
             self._forget(job)
-            return await self._start(job, registry, running) if asks(job) else None
+            if not asks(job):
+                return None
+            if running is not None and running.id == status.run_id:
+                return Result(requeue_after=1.0)  # its last run is over, and the registry is about to be free
+            return await self._start(job, registry, running)
         if registry is None or is_deleting(registry):
             return await self._end(job, End("False", "RegistryNotFound", f"the registry {job.spec.registry} is gone"))
         if running is None or running.id != status.run_id:
             if await self._is_claimed(job, registry):
                 return Result(requeue_after=1.0)  # our cache is old
             return await self._end(job, End("False", "Canceled", "the registry's claim was taken away from this run"))
-        if late := self._late(job, status):
+        if late := self._pulse.late(job):
             return await self._end(job, late)
         match state_of(status):
             case State.PENDING | State.LISTING:
@@ -119,7 +110,8 @@ class Conductor:
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
-        for kept in (self._beats, self._published, self._settling, self._looked, self._told):
+        self._pulse.forget(uid)
+        for kept in (self._published, self._settling, self._looked, self._told):
             kept.pop(uid, None)
 
     async def _start(self, job: DiscoveryJob, registry: Registry | None, running: Running | None) -> Result | None:
@@ -128,13 +120,13 @@ class Conductor:
         if registry is None or is_deleting(registry):
             missing = f"there is no registry {job.spec.registry} in namespace {job.namespace}"
             return await self._refuse(job, End("False", "RegistryNotFound", missing))
+        job = await self._labelled(job, registry)
         if running is not None:
             holder = running.job or reserved_name(registry.name)
             message = f"a discovery of {registry.name} is running since {running.started_at:%H:%M:%S} UTC, by {holder}"
             return await self._refuse(job, End("False", "DiscoveryAlreadyRunning", message), holder)
-        job = await self._labelled(job, registry)
         run = Running(
-            id=f"{now:%Y%m%dt%H%M%S}-{secrets.token_hex(4)}",
+            id=claim.run_id(now),
             type="manual",
             started_at=now.replace(microsecond=0),
             job=job.name,
@@ -148,7 +140,6 @@ class Conductor:
             if error.code not in (404, 409):
                 raise
             return Result(requeue_after=0.05)  # somebody wrote to it: look again
-        await self._clean_up(job)
         return await self._begin(job, registry, run)
 
     async def _begin(self, job: DiscoveryJob, registry: Registry, run: Running) -> Result | None:
@@ -157,7 +148,9 @@ class Conductor:
         deadline = run.started_at + timedelta(seconds=registry.spec.discovery_timeout.seconds)
         now = self._clock.now()
         job = await self._labelled(job, registry)
-        job = await tell(self._client, job, lambda status: begun(job, run, deadline, now))
+        if run.type == "manual":
+            await clean_up(self._client, registry, job)
+        job = await tell(self._client, job, lambda status: begun(job, run, deadline, now, status))
         self._events.normal(registry, "DiscoveryStarted", f"a {run.type} discovery has started: {run.id}")
         return await self._await_listing(job, registry, run)
 
@@ -194,41 +187,18 @@ class Conductor:
                 self._published[uid] = now
             except QueueFull:
                 return Result(requeue_after=5.0)
-        return Result(requeue_after=self._wait(job))
-
-    def _late(self, job: DiscoveryJob, status: DiscoveryJobStatus) -> End | None:
-        """Whether the run took too long, or its worker is silent. No clocks of two machines are compared for the latter."""
-        if status.deadline and self._clock.now() >= parse_time(status.deadline):
-            stage = {State.PENDING: "no worker took it", State.LISTING: "the registry was not listed to its end"}
-            why = stage.get(state_of(status), "not every image was done")
-            return End("False", "DeadlineExceeded", f"{why} before {status.deadline}; see spec.discoveryTimeout")
-        if state_of(status) is not State.LISTING:
-            return None
-        uid, now = job.metadata.uid or "", self._clock.monotonic()
-        beat = f"{status.fence} {status.heartbeat}"
-        seen = self._beats.get(uid)
-        if seen is None or seen[0] != beat:
-            self._beats[uid] = (beat, now)
-            return None
-        if now - seen[1] < self._lost_after:
-            return None
-        return End("False", "WorkerLost", f"the worker {status.worker} has not reported for {self._lost_after:.0f} s")
-
-    def _wait(self, job: DiscoveryJob) -> float:
-        """Until the next thing that could be late."""
-        status = job.status or DiscoveryJobStatus()
-        left = (parse_time(status.deadline) - self._clock.now()).total_seconds() if status.deadline else 60.0
-        seen = self._beats.get(job.metadata.uid or "")
-        silence = seen[1] + self._lost_after - self._clock.monotonic() if seen else self._lost_after
-        return max(0.05, min(left, silence, 60.0))
+        return Result(requeue_after=self._pulse.wait(job))
 
     async def _apply(self, job: DiscoveryJob, registry: Registry) -> Result | None:
         """Make the Images that the catalogue names, mark those that it has no more."""
         status = job.status or DiscoveryJobStatus()
         listed = status.listed
         if not listed or not listed.catalog:
-            why = (listed.reason, listed.message) if listed else (UNSET, UNSET)
-            return await self._end(job, End("False", why[0] or "InternalError", why[1] or "nothing was listed"))
+            reason, message = (listed.reason, listed.message) if listed else (UNSET, UNSET)
+            return await self._end(job, End("False", reason or "InternalError", message or "nothing was listed"))
+        if listed.registry_uri and listed.registry_uri != _host(registry):
+            why = f"{listed.registry_uri} was listed, and spec.uri is another one by now: discover again"
+            return await self._end(job, End("False", "RegistryChanged", why))
         registry_status = registry.status or RegistryStatus()
         new = await self._catalogue(listed.catalog)
         if new is None:
@@ -289,73 +259,32 @@ class Conductor:
         await settling.look(self._client, self._clock)
         self._looked[uid] = self._clock.monotonic()
         if not settling.pending:
-            told_status = _tallied(status, settling)
+            told_status = settling.tallied(status)
             end = verdict(told_status, told_status.images or counts, job.spec.until)
             return await self._end(job, end, settling)
         await settling.ask(self._client, self._queue, self._clock)
         if now - self._told.get(uid, -TELL_EVERY) >= TELL_EVERY:
             self._told[uid] = now
-            await tell(self._client, job, lambda s: self._progress(_tallied(s, settling), settling), run=settling.run)
-        return Result(requeue_after=min(1.0, self._wait(job)))
-
-    def _progress(self, status: DiscoveryJobStatus, settling: Settling) -> DiscoveryJobStatus:
-        done = settling.total - settling.pending
-        updated = self._clock.now()
-        stamp = f"{updated:%Y-%m-%dT%H:%M:%S.%f}Z"
-        progress = ProgressStatus(
-            done=done,
-            total=settling.total,
-            note=_NOTES[settling.until],
-            started=(status.progress.started if status.progress else UNSET) or stamp,
-            updated=stamp,
-        )
-        if status.progress and status.progress.done == done and status.progress.total == settling.total:
-            return status  # nothing new
-        return status.replace(progress=progress)
+            await tell(self._client, job, lambda s: settling.told(s, self._clock.now()), run=settling.run)
+        return Result(requeue_after=min(1.0, self._pulse.wait(job)))
 
     async def _end(self, job: DiscoveryJob, end: End, settling: Settling | None = None) -> Result | None:
         """The run has ended; the registry's controller sees it, and frees the registry."""
         now = self._clock.now()
 
         def say(status: DiscoveryJobStatus) -> DiscoveryJobStatus:
-            return ended(_tallied(status, settling) if settling is not None else status, end, now)
+            return ended(settling.tallied(status) if settling is not None else status, end, now)
 
         await tell(self._client, job, say, run=(job.status and job.status.run_id) or None)
         self._forget(job)
         say_so = self._events.normal if end.succeeded else self._events.warning
-        say_so(job, f"Discovery{end.reason}", end.message or end.reason)
+        say_so(job, event_reason(end.reason), end.message or end.reason)
         return None
 
     async def _refuse(self, job: DiscoveryJob, end: End, blocked_by: str = "") -> Result | None:
         await tell(self._client, job, lambda status: refused(job, end, self._clock.now(), blocked_by))
-        self._events.warning(job, f"Discovery{end.reason}", end.message)
+        self._events.warning(job, event_reason(end.reason), end.message)
         return None
-
-    async def _clean_up(self, job: DiscoveryJob) -> None:
-        """Finished manual jobs of the same registry go when another one starts; never the reserved, never a running one."""
-        registry = await self._client.find(Registry, job.spec.registry, job.namespace)
-        keep = registry.spec.jobs_history_limit if registry else 0
-        jobs = (await self._client.list(DiscoveryJob, Query(namespace=job.namespace))).items
-        finished = [
-            other
-            for other in jobs
-            if isinstance(other, DiscoveryJob)
-            and other.spec.registry == job.spec.registry
-            and other.metadata.uid != job.metadata.uid
-            and not is_reserved(other)
-            and not is_deleting(other)
-            and state_of(other.status or DiscoveryJobStatus()) is State.ENDED
-        ]
-        finished.sort(key=lambda other: (other.metadata.creation_timestamp or "", other.name), reverse=True)
-        for other in finished[keep:]:
-            try:
-                await self._client.delete(
-                    Ref(DiscoveryJob, other.name, other.namespace),
-                    preconditions=Preconditions(uid=other.metadata.uid or ""),
-                )
-            except StatusError as error:
-                if error.code not in (404, 409):
-                    raise
 
     async def _is_claimed(self, job: DiscoveryJob, registry: Registry) -> bool:
         """Whether the registry, as the server has it, is still this run's."""
@@ -385,14 +314,11 @@ class Conductor:
         self.forget(job.metadata.uid or "")
 
 
-def _tallied(status: DiscoveryJobStatus, settling: Settling) -> DiscoveryJobStatus:
-    """The status with what became of the members; what the listing said of errors stays."""
-    before = status.images or ImageCounts()
-    of_listing: list[ImageError] = [error for error in status.errors or () if not error.image]
-    count = (status.error_count or 0) - before.failed + settling.failed
-    errors = tuple((of_listing + settling.errors)[:MOST_ERRORS])
-    return status.replace(images=settling.counts(before), errors=errors or UNSET, error_count=count or UNSET)
+def _host(registry: Registry) -> str:
+    try:
+        return endpoint(registry.spec.uri, plain_http=registry.spec.plain_http).name
+    except BadReference:
+        return ""
 
 
 _STAGES = {"Images": "Cataloguing", "SBOMs": "GeneratingSBOMs", "Reports": "GeneratingReports"}
-_NOTES = {"Images": "images", "SBOMs": "SBOMs", "Reports": "reports"}

@@ -58,6 +58,7 @@ class JobController(Controller[DiscoveryJob]):
     def __init__(self, context: Context, *, work: bool = True) -> None:
         """Without `work` there is no worker in this process."""
         self._context, self._work = context, work
+        self._uids: dict[Request, str] = {}
 
     async def start(self) -> None:
         from trimtab.systems.images.conducting import Conductor
@@ -76,8 +77,12 @@ class JobController(Controller[DiscoveryJob]):
         if self._work:
             self.working.ensure()
         job = await self.client.find(DiscoveryJob, request.name, request.namespace)
+        uid = (job.metadata.uid if job is not None else "") or ""
+        if (before := self._uids.pop(request, uid)) != uid:
+            self.conductor.forget(before)
         if job is None:
             return None
+        self._uids[request] = uid
         try:
             return await self.conductor.conduct(job)
         except Superseded:

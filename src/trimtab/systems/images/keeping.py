@@ -6,24 +6,20 @@ So a crash in between repeats the same steps. The schedule's memory is in the an
 
 from __future__ import annotations
 
-import secrets
 from datetime import datetime
 
 from msgspec import UNSET
 
-from trimtab.model.clock import Clock, format_time
-from trimtab.model.conditions import get_condition
-from trimtab.model.duration import Duration
+from trimtab.model.clock import Clock, format_time, parse_time
 from trimtab.model.errors import StatusError
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime import Context, Result
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
-from trimtab.runtime.objects import typed, with_metadata
+from trimtab.runtime.objects import is_deleting, typed, with_metadata
 from trimtab.runtime.owners import owner_reference
-from trimtab.runtime.runs import LIMIT, Run, bounded
-from trimtab.runtime.schedule import InvalidSchedule, Schedule
-from trimtab.runtime.status import condition, ready, write_status
+from trimtab.runtime.schedule import InvalidSchedule
+from trimtab.runtime.status import ready, write_status
 from trimtab.storage.blobs import BlobMissing, Blobs, Digest
 from trimtab.systems.images.applying import BY_REGISTRY
 from trimtab.systems.images.kinds import (
@@ -38,10 +34,15 @@ from trimtab.systems.images.kinds import (
 )
 from trimtab.systems.images.kinds.job import REGISTRY_LABEL, RESERVED_LABEL
 from trimtab.systems.images.measures import Measures
+from trimtab.systems.images.pins import catalog_owner, run_owner
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.claim import Running
-from trimtab.systems.images.runs.states import COMPLETED, State, reserved_name, state_of
+from trimtab.systems.images.runs.ending import PUSH, REMOVAL_HELD, after, held_message, outcome_of
+from trimtab.systems.images.runs.scheduling import digest_of, next_time, told
+from trimtab.systems.images.runs.states import State, event_reason, reserved_name, state_of
 
+MARGIN = 120.0
+"""Seconds that a job has to end its run after the deadline, before the registry is freed without its word."""
 LOOK_EVERY = 60.0
 """Seconds between looks at a schedule, at most: the clock may be set."""
 
@@ -58,6 +59,7 @@ class Keeper:
 
     async def keep_up(self, registry: Registry) -> Result | None:
         reserved = await self._reserved(registry)
+        registry = await self._observed(registry)
         running = claim.running(registry.metadata.annotations or {})
         if running is not None:
             return await self._look_after(registry, running)
@@ -66,7 +68,7 @@ class Keeper:
         try:
             due, only, following = self._due(registry)
         except InvalidSchedule as error:
-            return await self._say(registry, None, "InvalidSchedule", str(error))
+            return await self._say(registry, None, "InvalidSchedule", told(error))
         if due:
             return await self._claim(registry, only)
         await self._say(registry, following)
@@ -74,10 +76,23 @@ class Keeper:
             return None
         return Result(requeue_after=_bounded((following - self._clock.now()).total_seconds()))
 
+    async def _observed(self, registry: Registry) -> Registry:
+        """Note since when these cron lines are followed: a nightly one that is added by day does not run by day."""
+        shown = registry.status or RegistryStatus()
+        digest = digest_of(registry.spec.discovery_schedule or DiscoverySchedule())
+        if shown.observed_schedule == digest:
+            return registry
+        since = self._clock.now() if shown.observed_schedule else registry.metadata.creation_timestamp
+        return await write_status(
+            self._client,
+            registry,
+            shown.replace(observed_schedule=digest, schedule_since=format_time(since or self._clock.now())),
+        )
+
     async def let_go(self, registry: Registry) -> None:
         """The registry is being deleted: its Images and jobs go by their owner references."""
         self._measures.forget(registry.namespace, registry.name)
-        await self._blobs.unpin(_catalog_owner(registry))
+        await self._blobs.unpin(catalog_owner(registry.namespace, registry.name, registry.metadata.uid or ""))
         running = claim.running(registry.metadata.annotations or {})
         if running is not None:
             await self._unpin_run(registry, running)
@@ -86,9 +101,10 @@ class Keeper:
         """Whether to discover now, what of it, and when next."""
         now = self._clock.now()
         annotations = registry.metadata.annotations or {}
-        schedule = schedule_of(registry.spec.discovery_schedule or DiscoverySchedule())
-        since = registry.metadata.creation_timestamp or None
-        following = schedule.next(now, claim.last_started(annotations), since)
+        schedule = registry.spec.discovery_schedule or DiscoverySchedule()
+        since = registry.status.schedule_since if registry.status else UNSET
+        followed_since = parse_time(since) if since else registry.metadata.creation_timestamp or now
+        following = next_time(schedule, now, claim.last_whole(annotations), followed_since)
         if following is not None and following <= now:
             return True, None, following
         pushed = None if schedule.suspend else claim.pushed(annotations)
@@ -103,7 +119,7 @@ class Keeper:
         """A scheduled run: its job is the reserved one, whose controller sees the claim."""
         now = self._clock.now()
         run = Running(
-            id=f"{now:%Y%m%dt%H%M%S}-{secrets.token_hex(4)}",
+            id=claim.run_id(now),
             type="scheduled",
             started_at=now.replace(microsecond=0),
             only=only,
@@ -116,93 +132,57 @@ class Keeper:
         """The run that has the registry: say so, and free the registry when it has ended."""
         job = await self._job(registry, run)
         status = (job.status if job else UNSET) or DiscoveryJobStatus()
-        if job is not None and not (status.run_id == run.id and state_of(status) is State.ENDED):
+        ended = status.run_id == run.id and state_of(status) is State.ENDED
+        if job is not None and not ended and not self._is_over(registry, run):
             shown = registry.status or RegistryStatus()
             active = ActiveRun(id=run.id, type=run.type, job=job.name, started_at=format_time(run.started_at))
             await write_status(self._client, registry, shown.replace(active_run=active, next_discovery_time=UNSET))
             return Result(requeue_after=LOOK_EVERY)
         if job is None and await self._exists(registry, run):
             return Result(requeue_after=1.0)  # our cache is old
-        return await self._free(registry, run, job, status)
+        return await self._free(registry, run, job if ended else None)
 
-    async def _free(
-        self, registry: Registry, run: Running, job: DiscoveryJob | None, status: DiscoveryJobStatus
-    ) -> Result | None:
-        now = self._clock.now()
-        completed = get_condition(status.conditions, COMPLETED) if job is not None else None
-        succeeded = completed is not None and completed.status == "True"
-        reason = completed.reason if completed else "Canceled"
-        message = completed.message if completed else "its DiscoveryJob was deleted"
-        if job is not None:
-            message = message.replace("status.errors", f"status.errors of discoveryjob/{job.name}")
+    def _is_over(self, registry: Registry, run: Running) -> bool:
+        """Whether nobody can be at it any more: a claim of no run, or one whose job should have ended it long ago."""
+        age = (self._clock.now() - run.started_at).total_seconds()
+        return not run.id or age > registry.spec.discovery_timeout.seconds + MARGIN
+
+    async def _free(self, registry: Registry, run: Running, job: DiscoveryJob | None) -> Result:
+        """First the run's outcome, then the claim: whoever dies in between does both again."""
+        now, end = self._clock.now(), outcome_of(job)
         shown = registry.status or RegistryStatus()
-        counts = status.images or None
-        catalog = status.listed.catalog if counts and status.listed and status.listed.catalog else UNSET
-        if catalog and catalog != shown.catalog:
-            try:
-                await self._blobs.pin(Digest(catalog), _catalog_owner(registry))
-            except BlobMissing:
-                catalog = UNSET
-        done = Run(
-            id=run.id,
-            trigger=run.type,
-            started=format_time(run.started_at),
-            finished=format_time(now),
-            outcome="Succeeded" if succeeded else "Cancelled" if reason == "Canceled" else "Failed",
-            reason=reason,
-            message=message[:1024] or UNSET,
-            counts={name: count for name, count in _counts(status).items() if count} or UNSET,
-        )
-        history = shown.history or ()
-        if not any(known.id == run.id for known in history):
-            history = bounded((done, *history), LIMIT)
-        generation = registry.metadata.generation or UNSET
+        if end.catalog and end.catalog != shown.catalog:
+            shown = await self._kept(registry, shown, end.catalog)
         images, missing = await self._images(registry)
-        conditions = ready(shown.conditions, self._clock, generation, succeeded, reason, message)
-        held = counts.held if counts else 0
-        if counts and status.listed and status.listed.complete:
-            text = f"{held} images would be removed, more than spec.removal.maxPercent allows: none was; to let them"
-            text += f" go annotate {claim.RELEASE}={run.id}" if held else ""
-            conditions = condition(
-                conditions, self._clock, generation, "RemovalHeld", bool(held), "TooMany" if held else "NoneHeld",
-                text if held else "",
-            )  # fmt: skip
-            shown = shown.replace(held_run=run.id if held else UNSET)
-        if held:
-            self._events.warning(registry, "RemovalHeld", text)
-        old = shown.catalog
-        registry = await write_status(
-            self._client,
-            registry,
-            shown.replace(
-                history=history,
-                active_run=UNSET,
-                conditions=conditions,
-                images=images,
-                missing=missing,
-                catalog=catalog or shown.catalog,
-            ),
-        )
-        if catalog and old and old != catalog:
-            await self._blobs.unpin(_catalog_owner(registry), Digest(old))
+        shown = after(shown, run, end, generation=registry.metadata.generation or UNSET, now=now)
+        registry = await write_status(self._client, registry, shown.replace(images=images, missing=missing))
         await self._unpin_run(registry, run)
-        listed = bool(counts and counts.discovered)
-        annotations = claim.released(registry.metadata.annotations or {}, now, succeeded=succeeded, listed=listed)
-        if counts and counts.removed:
+        annotations = claim.released(registry.metadata.annotations or {}, now, succeeded=end.succeeded, again=end.again)
+        if end.counts.removed:
             annotations.pop(claim.RELEASE, None)
         await self._client.patch(registry, with_metadata(registry, annotations=annotations))
         seconds = (now - run.started_at).total_seconds()
-        self._measures.ended(registry.namespace, registry.name, run.type, reason, seconds)
-        say = self._events.normal if succeeded else self._events.warning
-        say(registry, f"Discovery{reason}", message or reason)
+        self._measures.ended(registry.namespace, registry.name, run.type, end.reason, seconds)
+        if end.counts.held:
+            self._events.warning(registry, REMOVAL_HELD, held_message(end.counts.held, run.id))
+        say = self._events.normal if end.succeeded else self._events.warning
+        say(registry, event_reason(end.reason), end.message or end.reason)
         return Result(requeue_after=0.0)
 
+    async def _kept(self, registry: Registry, shown: RegistryStatus, catalog: str) -> RegistryStatus:
+        """The status that names this catalogue, which is pinned. The one before the last is let go first, whom nobody reads:
+        so whoever dies here leaves nothing that is pinned and not named."""
+        owner = catalog_owner(registry.namespace, registry.name, registry.metadata.uid or "")
+        if shown.previous_catalog and shown.previous_catalog not in (catalog, shown.catalog):
+            await self._blobs.unpin(owner, Digest(shown.previous_catalog))
+        try:
+            await self._blobs.pin(Digest(catalog), owner)
+        except BlobMissing:
+            return shown
+        return shown.replace(catalog=catalog, previous_catalog=shown.catalog)
+
     async def _unpin_run(self, registry: Registry, run: Running) -> None:
-        job = await self._job(registry, run)
-        uid = run.uid or (job.metadata.uid if job else "")
-        name = run.job or reserved_name(registry.name)
-        if uid:
-            await self._blobs.unpin(run_owner(registry.namespace, name, uid, run.id))
+        await self._blobs.unpin(run_owner(registry.namespace, registry.name, registry.metadata.uid or "", run.id))
 
     async def _say(
         self, registry: Registry, following: datetime | None, reason: str = "", message: str = ""
@@ -214,10 +194,10 @@ class Keeper:
         if reason:
             message = message or f"{reserved_name(registry.name)} is a job of another registry: delete it"
             conditions = ready(conditions, self._clock, generation, False, reason, message)
-        elif not shown.history:
+        elif (last := next((run for run in shown.history or () if run.trigger != PUSH), None)) is None:
             waiting = "no discovery yet" if following else "no discovery yet, and no schedule: create a DiscoveryJob"
             conditions = ready(conditions, self._clock, generation, None, "NeverDiscovered", waiting)
-        elif (last := shown.history[0]).outcome != "Running":
+        else:
             conditions = ready(
                 conditions, self._clock, generation, last.outcome == "Succeeded", last.reason or "Unknown",
                 last.message or "",
@@ -268,7 +248,7 @@ class Keeper:
     async def _job(self, registry: Registry, run: Running) -> DiscoveryJob | None:
         name = run.job or reserved_name(registry.name)
         job = await self._client.find(DiscoveryJob, name, registry.namespace)
-        if job is None or (run.uid and job.metadata.uid != run.uid):
+        if job is None or is_deleting(job) or (run.uid and job.metadata.uid != run.uid):
             return None
         return job
 
@@ -280,30 +260,7 @@ class Keeper:
             if error.code == 404:
                 return False
             raise
-        return not run.uid or job.metadata.uid == run.uid
-
-
-def schedule_of(schedule: DiscoverySchedule) -> Schedule:
-    """As the runtime knows schedules."""
-    period = Duration.of(schedule.discovery_period.seconds) if schedule.discovery_period else UNSET
-    return Schedule(cron=schedule.cron_schedule, period=period, zone=schedule.time_zone, suspend=schedule.suspend)
-
-
-def run_owner(namespace: str, job: str, uid: str, run: str) -> str:
-    """Who pins the catalogue of a run while it goes on."""
-    return f"images/DiscoveryJob/{namespace}/{job}/{uid}/{run}"
-
-
-def _catalog_owner(registry: Registry) -> str:
-    return f"images/Registry/{registry.namespace}/{registry.name}/{registry.metadata.uid}/catalog"
-
-
-def _counts(status: DiscoveryJobStatus) -> dict[str, int]:
-    counts = status.images
-    if not counts:
-        return {}
-    names = ("discovered", "created", "missing", "removed", "held", "sboms", "reports", "failed", "gone")
-    return {name: getattr(counts, name) for name in names}
+        return not is_deleting(job) and (not run.uid or job.metadata.uid == run.uid)
 
 
 def _bounded(seconds: float) -> float:

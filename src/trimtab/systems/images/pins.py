@@ -1,4 +1,4 @@
-"""Who holds the blobs of an SBOM and of its report, and what keeps an SBOM until they are let go.
+"""Who holds which blobs: documents and reports of SBOMs, catalogues of registries and of their runs.
 
 The owners have the SBOM's uid, so that one that was made again under its old name holds its own.
 """
@@ -23,6 +23,16 @@ def report_owner(sbom: SBOM) -> str:
 def former_report_owner(namespace: str, name: str, uid: str) -> str:
     """Of an SBOM that may be gone."""
     return f"{_owner(namespace, name, uid)}/report"
+
+
+def run_owner(namespace: str, registry: str, registry_uid: str, run: str) -> str:
+    """Of a catalogue while its run goes on: known without the job, which may be gone."""
+    return f"images/Registry/{namespace}/{registry}/{registry_uid}/runs/{run}"
+
+
+def catalog_owner(namespace: str, registry: str, registry_uid: str) -> str:
+    """Of the catalogues that a Registry's status names."""
+    return f"images/Registry/{namespace}/{registry}/{registry_uid}/catalog"
 
 
 def _owner(namespace: str, name: str, uid: str) -> str:

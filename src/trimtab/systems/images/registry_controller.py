@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trimtab.runtime import Context, Controller, Request, Result, Watch
 from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
+from trimtab.runtime.objects import is_deleting
 from trimtab.systems.images.applying import BY_REGISTRY
 from trimtab.systems.images.kinds import DiscoveryJob, DiscoveryJobStatus, Image, Registry
 from trimtab.systems.images.runs.states import State, state_of
@@ -28,9 +29,9 @@ def _when_it_matters(change: Change) -> list[Request]:
     return [Request(job.namespace, job.spec.registry)]
 
 
-def _run(job: DiscoveryJob) -> tuple[object, bool]:
+def _run(job: DiscoveryJob) -> tuple[object, bool, bool]:
     status = job.status or DiscoveryJobStatus()
-    return status.run_id, state_of(status) is State.ENDED
+    return status.run_id, state_of(status) is State.ENDED, is_deleting(job)
 
 
 class RegistryController(Controller[Registry]):

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import enum
 import math
+from datetime import datetime
 
 from msgspec import UNSET
 
-from trimtab.model.clock import Clock
+from trimtab.model.clock import Clock, format_micro_time
 from trimtab.model.conditions import get_condition, is_true
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.owners import owned_by
+from trimtab.runtime.progress import ProgressStatus
 from trimtab.runtime.queue import Queue, QueueFull
 from trimtab.systems.images.databases import current
 from trimtab.systems.images.kinds import (
     SBOM,
     DiscoveryJob,
+    DiscoveryJobStatus,
     Image,
     ImageCounts,
     ImageError,
@@ -79,6 +82,25 @@ class Settling:
             gone=self._fates[Fate.GONE],
         )
 
+    def tallied(self, status: DiscoveryJobStatus) -> DiscoveryJobStatus:
+        """The status with what became of the members; what the listing said of errors stays."""
+        before = status.images or ImageCounts()
+        of_listing = [error for error in status.errors or () if not error.image]
+        count = (status.error_count or 0) - before.failed + self.failed
+        errors = tuple((of_listing + self.errors)[:MOST_ERRORS])
+        return status.replace(images=self.counts(before), errors=errors or UNSET, error_count=count or UNSET)
+
+    def told(self, status: DiscoveryJobStatus, now: datetime) -> DiscoveryJobStatus:
+        """The same, with how far it is."""
+        status, done = self.tallied(status), self.total - self.pending
+        before = status.progress
+        if before and (before.done, before.total) == (done, self.total):
+            return status  # nothing new
+        stamp = format_micro_time(now)
+        started = before.started if before else stamp
+        progress = ProgressStatus(done=done, total=self.total, note=self.until, started=started, updated=stamp)
+        return status.replace(progress=progress)
+
     async def look(self, client: CachedClient, clock: Clock) -> None:
         """See who of the pending is settled now. Mostly it is enough to look at those that workers were asked for."""
         now = clock.monotonic()
@@ -130,12 +152,12 @@ class Settling:
         image = await client.find(Image, name, self._namespace)
         if image is None or image.metadata.deletion_timestamp:
             return Fate.GONE
+        attempt = image.status.attempt if image.status else UNSET
+        if attempt and attempt.run == self.run and attempt.reason:
+            self._fail(image, attempt.reason, attempt.message or "")
+            return Fate.FAILED
         sbom = await client.find(SBOM, name, self._namespace)
         if sbom is None or not owned_by(sbom, image):
-            attempt = image.status.attempt if image.status else UNSET
-            if attempt and attempt.run == self.run and attempt.reason:
-                self._fail(image, attempt.reason, attempt.message or "")
-                return Fate.FAILED
             return Fate.PENDING
         if not is_true(image.status.conditions if image.status else UNSET, "Ready"):
             return Fate.PENDING  # whoever made it had not yet kept its documents: a worker looks after that

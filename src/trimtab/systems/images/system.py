@@ -26,14 +26,11 @@ SYSTEM = System(
     controllers=_controllers,
     rules=(
         Rule(kinds=(DiscoveryJob,), verbs=("create", "delete")),
-        Rule(kinds=(Image, SBOM, VulnerabilityReport), verbs=("get", "list", "create", "patch", "delete")),
-        Rule(kinds=("images.images.trimtab.dev/status", "sboms.images.trimtab.dev/status"), verbs=("patch",)),
+        Rule(kinds=(Image,), verbs=("create", "patch", "delete")),
+        Rule(kinds=(SBOM,), verbs=("create",)),
+        Rule(kinds=("images.images.trimtab.dev/status",), verbs=("patch",)),
         Rule(
-            kinds=(
-                "registries.images.trimtab.dev/finalizers",
-                "images.images.trimtab.dev/finalizers",
-                "sboms.images.trimtab.dev/finalizers",
-            ),
+            kinds=("registries.images.trimtab.dev/finalizers", "images.images.trimtab.dev/finalizers"),
             verbs=("update",),
         ),
         Rule(kinds=(Secret,), verbs=("get", "list", "watch")),

@@ -17,6 +17,8 @@ from trimtab.systems.images.registry.connections import Connections
 from trimtab.systems.images.worker.handling import Tools
 from trimtab.systems.images.worker.worker import worker
 
+PAUSE = 5.0
+
 
 class Working:
     def __init__(self, context: Context) -> None:
@@ -26,7 +28,7 @@ class Working:
     def ensure(self) -> None:
         """See that it works."""
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work(), name="images worker")
+            self._task = asyncio.create_task(self._keep_working(), name="images worker")
 
     async def stop(self) -> None:
         task, self._task = self._task, None
@@ -34,25 +36,30 @@ class Working:
             task.cancel()
             await asyncio.wait((task,))
 
+    async def _keep_working(self) -> None:
+        while True:
+            try:
+                await self._work()
+            except Exception:
+                log.exception("the worker in this process has ended; it is started again", after=PAUSE)
+            await self._context.clock.sleep(PAUSE)
+
     async def _work(self) -> None:
         context = self._context
         if context.blobs is None:
             raise ValueError("image discovery needs a place for blobs")
-        try:
-            async with Connections(clock=context.clock) as connections, Credentials(context.client) as credentials:
-                tools = Tools(
-                    name=worker_name(),
-                    client=context.client,
-                    clock=context.clock,
-                    blobs=context.blobs,
-                    scratch=context.scratch,
-                    workers=context.workers,
-                    connections=connections,
-                    credentials=credentials,
-                )
-                await worker(tools, context.queue).run(asyncio.Event())
-        except Exception:
-            log.exception("the worker in this process has ended; it is started again")
+        async with Connections(clock=context.clock) as connections, Credentials(context.client) as credentials:
+            tools = Tools(
+                name=worker_name(),
+                client=context.client,
+                clock=context.clock,
+                blobs=context.blobs,
+                scratch=context.scratch,
+                workers=context.workers,
+                connections=connections,
+                credentials=credentials,
+            )
+            await worker(tools, context.queue).run(asyncio.Event())
 
 
 def worker_name() -> str:

@@ -93,6 +93,9 @@ class Listed(Spec):
     reason: Annotated[str, Meta(max_length=63, description="Why there is no catalogue.")] | UnsetType = UNSET
     message: Short | UnsetType = UNSET
     registry_generation: Annotated[int, Meta(ge=0, description="Of the Registry that was used.")] | UnsetType = UNSET
+    registry_uri: Annotated[str, Meta(max_length=255, description="The host that was listed.")] | UnsetType = field(
+        default=UNSET, name="registryURI"
+    )
 
 
 class DiscoveryJobStatus(Spec):

@@ -142,6 +142,12 @@ class RegistryStatus(Spec):
     next_discovery_time: Annotated[Time, Meta(description="When the next scheduled discovery is due.")] | UnsetType = (
         UNSET
     )
+    observed_schedule: (
+        Annotated[str, Meta(max_length=64, description="Digest of the cron lines that are followed.")] | UnsetType
+    ) = UNSET
+    schedule_since: (
+        Annotated[Time, Meta(description="Since when: times before that are not made up for.")] | UnsetType
+    ) = UNSET
     images: Count | UnsetType = UNSET
     missing: Annotated[Count, Meta(description="Images whose tags are gone.")] | UnsetType = UNSET
     held_run: (
@@ -150,6 +156,9 @@ class RegistryStatus(Spec):
     catalog: (
         Annotated[str, Artifact(), Meta(max_length=128, description="Digest of what the last listings found.")]
         | UnsetType
+    ) = UNSET
+    previous_catalog: (
+        Annotated[str, Artifact(), Meta(max_length=128, description="Digest of the catalogue before.")] | UnsetType
     ) = UNSET
 
 

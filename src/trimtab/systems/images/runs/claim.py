@@ -8,6 +8,7 @@ for the annotations' first readers wrote them so.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
@@ -28,6 +29,10 @@ PUSHED_FAILURES = f"{PREFIX}pushed-failures"
 RELEASE = f"{PREFIX}release-removal"
 """The id of the run that held a removal back: what it would have removed may go."""
 LAST_DISCOVERED = f"{PREFIX}last-discovered-at"
+WHOLE_STARTED = f"{PREFIX}whole-discovery-started-at"
+"""When the last discovery of all began: what the schedule counts from. Those for pushes do not count."""
+MOST_TRIES = 8
+"""How often what was pushed is taken, if it can be asked for and some of it fails."""
 MOST_PUSHED = 500
 MOST_BYTES = 32 << 10
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 900.0
@@ -80,16 +85,20 @@ def claimed(annotations: Mapping[str, str], run: Running) -> dict[str, str]:
         new[f"{PREFIX}running-discoveryjob-uid"] = run.uid
     if run.only is not None:
         new[RUNNING_ONLY] = _written(run.only)
-    elif pushed(annotations) is not None:
-        new[RUNNING_PUSHED] = annotations[PUSHED]
+    else:
+        new[WHOLE_STARTED] = format_time(run.started_at)
+        if pushed(annotations) is not None:
+            new[RUNNING_PUSHED] = annotations[PUSHED]
     new.pop(PUSHED, None)
     return new
 
 
 def released(
-    annotations: Mapping[str, str], now: datetime, *, succeeded: bool, listed: bool = False
+    annotations: Mapping[str, str], now: datetime, *, succeeded: bool, again: bool | None = None
 ) -> dict[str, str]:
-    """The annotations when the run has ended. What was pushed is to be taken again when it was not even listed."""
+    """The annotations when the run has ended. With `again`, what was pushed is to be taken once more; unless it is said,
+    that is so after a failure."""
+    again = not succeeded if again is None else again
     run = running(annotations)
     if run is None:
         return dict(annotations)
@@ -99,14 +108,25 @@ def released(
             new[name.replace("running-", "last-", 1)] = value
     if succeeded:
         new[LAST_DISCOVERED] = format_time(now)
-    if succeeded or listed:
-        new.pop(PUSHED_FAILURES, None)
+    failures = _number(new.pop(PUSHED_FAILURES, ""))
+    if not again or (succeeded and failures >= MOST_TRIES):
         return new
     for taken in (RUNNING_ONLY, RUNNING_PUSHED):
-        if again := _only(annotations.get(taken, "")):
-            new = with_pushed(new, again)
-            new[PUSHED_FAILURES] = str(_number(annotations.get(PUSHED_FAILURES, "")) + 1)
+        if what := _only(annotations.get(taken, "")):
+            new = with_pushed(new, what)
+            new[PUSHED_FAILURES] = str(failures + 1)
     return new
+
+
+def run_id(now: datetime) -> str:
+    """A name that no other run has."""
+    return f"{now:%Y%m%dt%H%M%S}-{secrets.token_hex(4)}"
+
+
+def last_whole(annotations: Mapping[str, str]) -> datetime | None:
+    """When the last discovery of all began; None when there was none."""
+    text = annotations.get(WHOLE_STARTED, "")
+    return _time(text) if text else last_started(annotations)
 
 
 def last_started(annotations: Mapping[str, str]) -> datetime | None:

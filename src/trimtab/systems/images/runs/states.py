@@ -83,15 +83,20 @@ def asks(job: DiscoveryJob) -> bool:
 
 def belongs(job: DiscoveryJob, run: Running) -> bool:
     """Whether the claim of the registry is for this job to tell of."""
-    if run.type == "manual":
-        return run.uid == job.metadata.uid
-    return is_reserved(job)
+    if not run.id:
+        return False  # somebody wrote it by hand
+    return run.uid == job.metadata.uid if run.type == "manual" else is_reserved(job)
 
 
-def begun(job: DiscoveryJob, run: Running, deadline: datetime, now: datetime) -> DiscoveryJobStatus:
-    """The status of a run that begins. What was there before is purged in the same write."""
+def begun(
+    job: DiscoveryJob, run: Running, deadline: datetime, now: datetime, before: DiscoveryJobStatus | None = None
+) -> DiscoveryJobStatus:
+    """The status of a run that begins. What was there before is purged in the same write, unless it is of this run: then
+    whoever saw it before us was late, and it stays."""
     generation = job.metadata.generation or UNSET
-    before = job.status or DiscoveryJobStatus()
+    before = before or job.status or DiscoveryJobStatus()
+    if before.run_id == run.id:
+        return before
     status = DiscoveryJobStatus(
         observed_generation=generation,
         observed_manual_guid=job.spec.manual_guid if run.type == "manual" else before.observed_manual_guid,
@@ -145,6 +150,11 @@ def told(
     )
 
 
+def event_reason(reason: str) -> str:
+    """Of the event that tells how a run ended."""
+    return reason if reason.startswith("Discovery") else f"Discovery{reason}"
+
+
 def verdict(status: DiscoveryJobStatus, counts: ImageCounts, until: str) -> End:
     """How a run ended whose members are all settled."""
     errors = status.error_count or 0
@@ -154,9 +164,12 @@ def verdict(status: DiscoveryJobStatus, counts: ImageCounts, until: str) -> End:
     if counts.failed and not done:
         return End("False", "AllImagesFailed", f"none of {counts.discovered} images could be done; see status.errors")
     if errors and not counts.discovered:
-        return End("False", "NothingListed", f"no image could be listed, and {errors} tags failed: see status.errors")
+        reasons = {error.reason for error in status.errors or ()}
+        first = status.errors[0].message if status.errors else ""
+        reason = reasons.pop() if len(reasons) == 1 else "NothingListed"
+        return End("False", reason, f"nothing could be listed; {errors} errors, see status.errors; the first: {first}")
     if errors:
-        return End("True", "PartiallySucceeded", f"{told_of or found}; {errors} failed: see status.errors")
+        return End("True", "PartiallySucceeded", f"{told_of or found}; {errors} errors: see status.errors")
     if not counts.discovered:
         return End("True", "NoImages", "no tag was selected that is an image")
     return End("True", "Succeeded", told_of or found)
