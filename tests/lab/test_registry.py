@@ -28,11 +28,11 @@ async def get(url: str) -> tuple[int, bytes]:
 
 
 def test_it_says_why_it_does_not_start(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port, other = free_ports(2)
     with Registry(tmp_path / "a", port, address="127.0.0.3"), pytest.raises(PeerFailed, match="already"):
         Registry(tmp_path / "b", port, address="127.0.0.3")
     with pytest.raises(PeerFailed, match="no such file"):
-        Registry(tmp_path / "c", port, address="127.0.0.3", tls=Pair(tmp_path / "none.crt", tmp_path / "none.key"))
+        Registry(tmp_path / "c", other, address="127.0.0.3", tls=Pair(tmp_path / "none.crt", tmp_path / "none.key"))
 
 
 async def test_a_cache_gives_what_the_other_registry_has_and_an_empty_catalogue(tmp_path: Path) -> None:

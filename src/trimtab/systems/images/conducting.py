@@ -249,7 +249,7 @@ class Conductor:
             return await self._end(job, verdict(status, counts, "Images"))
         since = now - self._looked.get(uid, -LOOK_EVERY)
         if since < LOOK_EVERY:
-            return Result(requeue_after=LOOK_EVERY - since)
+            return Result(requeue_after=max(LOOK_EVERY - since, 0.01))
         settling = self._settling.get(uid)
         if settling is None or settling.run != status.run_id:
             members = await self._members(status, registry)
