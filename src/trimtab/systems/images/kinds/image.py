@@ -46,6 +46,8 @@ class ImageLayer(Spec):
 
 
 class ImageSpec(ImageMetadata):
+    """Which image, and what it is made of."""
+
     layers: Annotated[tuple[ImageLayer, ...], Meta(max_length=512)] = ()
     size: Annotated[Count, Meta(description="Of all layers, as the registry keeps them.")] | UnsetType = UNSET
     created: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
@@ -60,6 +62,8 @@ class Attempt(Spec):
 
 
 class ImageStatus(Spec):
+    """Whether its SBOM is there, and whether its tag still is."""
+
     conditions: Conditions | UnsetType = UNSET
     missing_since: Annotated[Time, Meta(description="Since when the tag is gone, or points elsewhere.")] | UnsetType = (
         UNSET
@@ -107,6 +111,8 @@ class Documents(Spec):
 
 
 class SBOMSpec(ImageMetadata):
+    """Of which image, and where its documents are."""
+
     documents: Documents
     distro: Annotated[str, Meta(max_length=128, description="debian 12.")] | UnsetType = UNSET
     packages: Annotated[dict[str, int], Meta(max_length=32, description="How many, by type.")] | UnsetType = UNSET
@@ -117,6 +123,8 @@ class SBOMSpec(ImageMetadata):
 
 
 class SBOMStatus(Spec):
+    """Whether it was scanned."""
+
     conditions: Conditions | UnsetType = UNSET
 
 
@@ -159,6 +167,8 @@ class TopFinding(Spec):
 
 
 class VulnerabilityReportSpec(ImageMetadata):
+    """Of which image, how much is wrong with it, and where the whole report is."""
+
     document: Annotated[Blob, Meta(description="The whole report, in JSON.")]
     summary: Severities
     top: Annotated[tuple[TopFinding, ...], Meta(max_length=20, description="The worst that are not suppressed.")] = ()

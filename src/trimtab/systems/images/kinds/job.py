@@ -24,6 +24,8 @@ MOST_CHANGES = 100
 
 
 class DiscoveryJobSpec(Spec):
+    """Of which registry, and how far to go."""
+
     registry: Annotated[Name, Immutable(), Meta(description="The Registry, in this namespace.")]
     manual_guid: (
         Annotated[str, Meta(max_length=128, description="Another value asks for another discovery.")] | UnsetType

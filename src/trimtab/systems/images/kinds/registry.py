@@ -89,6 +89,8 @@ class RegistrySpec(Spec, rules=Rule(
     "plainHTTP has no certificate to verify: leave skipTLSVerify out",
     field=".skipTLSVerify",
 )):  # fmt: skip
+    """Which registry and which of its tags, how to reach it, and when to look."""
+
     uri: Annotated[str, Meta(min_length=1, max_length=255, description="https://registry.example.com, without a path.")]
     catalog_type: Annotated[
         CatalogType,
@@ -135,6 +137,8 @@ class ActiveRun(Spec):
 
 
 class RegistryStatus(Spec):
+    """What is known of the registry, and what is going on."""
+
     conditions: Conditions | UnsetType = UNSET
     observed_generation: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     active_run: ActiveRun | UnsetType = UNSET

@@ -29,6 +29,8 @@ class VEXSourceSpec(Spec, one_of=OneOf("inline", "configMap", "blob")):
 
 
 class VEXSourceStatus(Spec):
+    """What was read."""
+
     conditions: Conditions | UnsetType = UNSET
     documents: Count | UnsetType = UNSET
     statements: Count | UnsetType = UNSET
