@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from tests.runtime.widgets import Tap, logged, tapped, until, until_found
 from tests.systems.images.listing_kit import AMD, ARM, MULTI, Bench, GatedBlobs, lab_registry, renamed, tools
@@ -26,7 +27,8 @@ from trimtab.model.conditions import get_condition
 from trimtab.runtime.queue import LocalQueue, Queue
 from trimtab.runtime.queue.nats import NatsQueue
 from trimtab.systems.images.kinds import DiscoveryJob, Filter, MatchCondition, PlatformFilter, Registry
-from trimtab.systems.images.messages import CATALOG, encode
+from trimtab.systems.images.messages import CATALOG, CreateCatalog, encode
+from trimtab.systems.images.pins import run_owner
 from trimtab.systems.images.runs.states import End, ended
 from trimtab.systems.images.worker.catalog import CatalogHandler
 from trimtab.systems.images.worker.handling import Later, Tools
@@ -76,6 +78,7 @@ async def test_a_registry_is_listed_into_a_catalogue(bench: Bench, peer: Peer, m
     assert status.listing
     assert status.progress
     assert (status.listed.complete, status.listed.registry_generation, status.error_count or 0) == (True, 1, 0)
+    assert status.listed.registry_uri == proxy.host
     counts = status.listing
     assert (counts.repositories, counts.tags, counts.found, counts.skipped, counts.failed) == (2, 3, 2, 1, 0)
     assert (status.progress.done, status.progress.total) == (3, 3)
@@ -140,7 +143,7 @@ async def test_a_catalogue_that_is_lost_is_made_anew_and_failures_then_leave_it_
     status = await bench.status()
     assert status.listed
     assert status.listed.catalog
-    await bench.blobs.unpin(f"images/DiscoveryJob/{bench.namespace}/job-run-1/{(await bench.job()).metadata.uid}/run-1")
+    await bench.blobs.unpin(run_owner(bench.namespace, "main", registry.metadata.uid or "", "run-1"))
     await bench.blobs.collect(grace=0)
     proxy.fault("HEAD", "/manifests/2", Answered(500), times=100)
     await CatalogHandler(mine).handle(await bench.begin(registry, "run-2"))
@@ -310,21 +313,76 @@ async def test_a_message_that_comes_twice_does_nothing_the_second_time(bench: Be
     await _unchanged_by(bench, CatalogHandler(renamed(mine, name="two")).handle(message))
 
 
-async def test_a_run_of_a_living_worker_is_for_later_and_of_a_dead_one_for_the_next(
-    bench: Bench, peer: Peer, mine: Tools
+async def _later(handler: CatalogHandler, message: CreateCatalog) -> float:
+    with pytest.raises(Later) as later:
+        await handler.handle(message)
+    return later.value.seconds
+
+
+@pytest.mark.parametrize("skew", [-3600, 0, 3600])
+async def test_a_silent_workers_run_is_taken_after_a_minute_of_our_own_clock_whatever_the_others_says(
+    bench: Bench, peer: Peer, mine: Tools, skew: int
 ) -> None:
     message = await bench.begin(await bench.registry(peer[1].host))
-    now = SystemClock().now()
-    await bench.change(worker="dead", fence=3, heartbeat=format_time(now - timedelta(seconds=30)))
-    with pytest.raises(Later) as later:
-        await CatalogHandler(mine).handle(message)
-    assert later.value.seconds == 30
-    await _unchanged_by(bench, CatalogHandler(mine).give_up(message, "too often"))
-    await bench.change(heartbeat=format_time(now - timedelta(seconds=61)))
-    await CatalogHandler(mine).handle(message)
+    clock = FakeClock(SystemClock().now())
+    await bench.change(worker="dead", fence=3, heartbeat=format_time(clock.now() + timedelta(seconds=skew)))
+    handler = CatalogHandler(renamed(mine, clock=clock))
+    waited = 0.0
+    for _ in range(2):
+        pause = await _later(handler, message)
+        await _unchanged_by(bench, handler.give_up(message, "too often"))
+        waited += pause
+        await clock.advance(pause)
+    assert waited == 60
+    await handler.handle(message)
     status = await bench.status()
     assert (status.worker, status.fence) == ("one", 4)
     assert reason_of(status)[1]
+
+
+async def test_a_worker_that_reports_is_left_alone_for_as_long_as_it_does(
+    bench: Bench, peer: Peer, mine: Tools
+) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    clock = FakeClock(SystemClock().now())
+    handler = CatalogHandler(renamed(mine, clock=clock))
+    for second in range(4):
+        await bench.change(worker="other", fence=1, heartbeat=f"2020-01-01T00:00:0{second}Z")
+        await _later(handler, message)
+        await clock.advance(45)
+    await bench.change(fence=2)  # a third one took it meanwhile, and has not reported yet
+    await _later(handler, message)
+    assert not peer[1].requests
+
+
+async def test_a_run_that_workers_take_again_and_again_ends(bench: Bench, peer: Peer, mine: Tools) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    await bench.change(fence=8)
+    await CatalogHandler(mine).handle(message)
+    assert reason_of(await bench.status()) == ("WorkerCrashed", UNSET)
+    assert not peer[1].requests
+
+
+async def test_a_run_that_the_registry_is_not_claimed_for_is_not_listed(bench: Bench, peer: Peer, mine: Tools) -> None:
+    registry = await bench.registry(peer[1].host)
+    message = await bench.begin(registry)
+    await bench.begin(registry, "run-2")  # the claim is another's; the job of the first does not know yet
+    await _unchanged_by(bench, CatalogHandler(mine).handle(message))
+    assert not peer[1].requests
+
+
+async def test_a_worker_whose_claim_went_to_another_run_writes_nothing(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    registry = await bench.registry(peer[1].host)
+    late = asyncio.create_task(CatalogHandler(slow).handle(await bench.begin(registry)))
+    await gate.reached.wait()
+    await bench.begin(registry, "run-2")
+    gate.opened.set()
+    await _unchanged_by(bench, late)
+    assert (await bench.blobs.collect(grace=0)).count == 1
 
 
 @pytest.fixture
@@ -343,12 +401,72 @@ async def test_a_worker_that_was_overtaken_writes_nothing(
     message = await bench.begin(await bench.registry(peer[1].host))
     late = asyncio.create_task(CatalogHandler(slow).handle(message))
     await gate.reached.wait()
-    await bench.change(heartbeat="2020-01-01T00:00:00Z")  # it is taken for dead
+    await bench.change(worker=UNSET)  # as it would be for one that was taken for dead
     await CatalogHandler(mine).handle(message)
     assert (await bench.status()).worker == "one"
     gate.opened.set()
     await _unchanged_by(bench, late)
     assert await bench.catalogue()
+
+
+async def test_a_worker_that_was_overtaken_writes_nothing_while_the_other_still_lists(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    """Only the fence tells them apart."""
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    late = asyncio.create_task(CatalogHandler(slow).handle(message))
+    await gate.reached.wait()
+    await bench.change(worker=UNSET)
+    second = GatedBlobs(bench.folder / "blobs")
+    async with tools(bench.client, bench.folder, name="second", blobs=second) as other:
+        ahead = asyncio.create_task(CatalogHandler(other).handle(message))
+        await second.reached.wait()
+        gate.opened.set()
+        await _unchanged_by(bench, late)
+        assert (await bench.status()).worker == "second"
+        second.opened.set()
+        await ahead
+    status = await bench.status()
+    assert (status.worker, status.fence) == ("second", 2)
+    assert reason_of(status)[1]
+    await bench.blobs.collect(grace=0)
+    assert await bench.catalogue()  # whoever was overtaken let go of nothing
+
+
+async def test_a_worker_reports_also_while_it_puts_its_catalogue_away(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    await peer[0].push("app", "1", AMD)
+    message = await bench.begin(await bench.registry(peer[1].host))
+    clock = FakeClock(SystemClock().now())
+    working = asyncio.create_task(CatalogHandler(renamed(slow, clock=clock)).handle(message))
+    await gate.reached.wait()
+    async with asyncio.timeout(20):
+        for _ in range(3):
+            before = (await bench.status()).heartbeat
+            while (await bench.status()).heartbeat == before:
+                await until(lambda: clock.pending)
+                await clock.advance(21)
+    gate.opened.set()
+    await working
+    assert reason_of(await bench.status())[1]
+
+
+async def test_a_run_that_ends_while_its_catalogue_is_put_stops_its_worker(
+    bench: Bench, peer: Peer, gated: tuple[Tools, GatedBlobs]
+) -> None:
+    slow, gate = gated
+    message = await bench.begin(await bench.registry(peer[1].host))
+    clock = FakeClock(SystemClock().now())
+    working = asyncio.create_task(CatalogHandler(renamed(slow, clock=clock)).handle(message))
+    await gate.reached.wait()
+    await bench.change(run_id="run-2")
+    await clock.advance(20)
+    async with asyncio.timeout(20):
+        await working  # though the gate is shut
 
 
 async def test_a_registry_that_is_made_anew_in_mid_run_gets_nothing_of_it_and_no_blob_stays(
@@ -515,13 +633,6 @@ async def _cancelled(working: asyncio.Task[None], clock: FakeClock) -> None:
 # --- by the queue ----------------------------------------------------------------------------------------------------
 
 
-class Ahead(SystemClock):
-    """The clock of one who has waited for a while."""
-
-    def now(self) -> datetime:
-        return super().now() + timedelta(seconds=61)
-
-
 @pytest.fixture(params=["local", "nats"])
 async def queues(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Callable[[], Queue]]:
     """Makes the queue of one worker; all share what is in it."""
@@ -545,7 +656,9 @@ async def queues(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 @contextlib.asynccontextmanager
 async def working(mine: Tools, queue: Queue) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    running = asyncio.create_task(Worker(mine, queue, {CATALOG: CatalogHandler(mine)}, deadline=1.0).run(stop))
+    running = asyncio.create_task(
+        Worker(mine, queue, {CATALOG: CatalogHandler(mine, silent=0.2)}, deadline=1.0).run(stop)
+    )
     try:
         yield
     finally:
@@ -567,7 +680,7 @@ async def test_another_worker_goes_on_where_one_froze_and_that_one_cannot_write_
     late = asyncio.create_task(CatalogHandler(frozen).handle(message))
     await gate.reached.wait()
     async with (
-        tools(bench.client, bench.folder, name="next", clock=Ahead()) as other,
+        tools(bench.client, bench.folder, name="next") as other,
         working(other, queues()),
     ):
         job = await until_found(bench.client, DiscoveryJob, message.job, bench.namespace, lambda job: job.status.listed)

@@ -1,11 +1,11 @@
 """Lists a registry for a run, and puts what it found into a catalogue.
 
-Flow: look whether the run is still wanted → take it (`Hold`) → list, and tell how far it is once a second → put and pin the
-catalogue → say so in the job's status. Why there is no catalogue is said there too: a registry that cannot be listed is no
-failure of the worker, and is not tried again here.
+Flow: look whether the run is still wanted → take it (`Hold`) → list, put and pin the catalogue, and tell all the while that
+we are at it, once a second when there is news → say so in the job's status. Why there is no catalogue is said there too: a
+registry that cannot be listed is no failure of the worker, and is not tried again here.
 
 Guarantees: a worker that was overtaken, or whose run ended, writes nothing any more and stops; a message that comes twice
-does nothing the second time.
+does nothing the second time. A run that was taken too often ends: it may be what workers die of.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trimtab.systems.images.filters import Filters, InvalidFilter
 from trimtab.systems.images.kinds import DiscoveryJobStatus, ImageError, Listed, ListingCounts, Registry
 from trimtab.systems.images.kinds.job import MOST_ERRORS
 from trimtab.systems.images.messages import CreateCatalog
-from trimtab.systems.images.reach import client_of, filters_of, platforms_of, repositories_of
+from trimtab.systems.images.reach import client_of, endpoint_of, filters_of, platforms_of, repositories_of
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.errors import RegistryError
 from trimtab.systems.images.registry.listing import Listing
@@ -37,27 +37,33 @@ from trimtab.systems.images.runs.catalogue import Catalogue
 from trimtab.systems.images.runs.cataloguing import Builder
 from trimtab.systems.images.runs.states import PROGRESSING, told
 from trimtab.systems.images.worker.handling import Later, Tools
-from trimtab.systems.images.worker.hold import Hold, Lost
+from trimtab.systems.images.worker.hold import SILENT, Hold, Lost, Sightings
 
 TELL_EVERY = 1.0
 HEARTBEAT = 20.0
 LONGEST_MESSAGE = 512
+MOST_TAKEN = 8
+"""How often workers take one run, before it counts as one that cannot be listed."""
 
 
 class CatalogHandler:
     """Fulfils `Handler[CreateCatalog]`."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, *, silent: float = SILENT) -> None:
+        """`silent` are the seconds after which a worker without a word is taken for dead."""
         self._tools = tools
         self._running: set[str] = set()  # runs that this process lists
+        self._sightings = Sightings(tools.clock, silent)
 
     async def handle(self, message: CreateCatalog) -> None:
         if message.run in self._running:
             raise Later(f"the run {message.run} is listed by this worker already", 30.0)
         self._running.add(message.run)
         try:
-            hold = await Hold.take(self._tools, message)
-            if hold is not None:
+            hold = await Hold.take(self._tools, message, self._sightings)
+            if hold is not None and hold.fence > MOST_TAKEN:
+                await _give_up(hold, f"{MOST_TAKEN} workers began it, and none came to its end")
+            elif hold is not None:
                 await self._held(hold, message)
         except Lost as lost:
             log.info("a discovery is not ours any more", run=message.run, why=str(lost))
@@ -68,23 +74,25 @@ class CatalogHandler:
         if message.run in self._running:
             return  # a second message for what goes well
         try:
-            hold = await Hold.take(self._tools, message)
+            hold = await Hold.take(self._tools, message, self._sightings)
             if hold is not None:
-                text = f"the listing was tried too often: {why}"
-                await hold.tell(lambda status: status.replace(listed=_failed("WorkerCrashed", text, hold.registry)))
+                await _give_up(hold, why)
         except (Later, Lost) as alive:
             log.info("a message too many for a discovery that goes on", run=message.run, why=str(alive))
 
     async def _held(self, hold: Hold, message: CreateCatalog) -> None:
-        run = _Run(self._tools, hold, message)
         try:
-            listed = await run.listed()
-            await run.finish(listed)
+            await _Run(self._tools, hold, message).done()
         except Lost:
             raise
         except BaseException:
             await hold.let_go()
             raise
+
+
+async def _give_up(hold: Hold, why: str) -> None:
+    listed = _failed("WorkerCrashed", f"the listing was tried too often: {why}", hold.registry)
+    await hold.tell(lambda status: status.replace(listed=listed))
 
 
 class _Run:
@@ -95,34 +103,40 @@ class _Run:
         self._registry = hold.registry
         self._told = _Told(tools.clock)
         self._forgot = False  # what was known before could not be read
+        self._may_be_pinned = False
 
-    async def listed(self) -> Listed | Catalogue:
-        """The catalogue; or why there is none."""
-        telling = asyncio.create_task(self._keep_telling())
-        listing = asyncio.create_task(self._list())
+    async def done(self) -> None:
+        """From the first word to the last."""
         try:
-            await asyncio.wait({telling, listing}, return_when=asyncio.FIRST_COMPLETED)
+            listed = await self._while_telling()
+            await self._hold.tell(lambda status: self._told.into(status).replace(listed=listed))
+        except Lost:
+            if self._may_be_pinned:
+                await self._hold.unpin()
+            raise
+
+    async def _while_telling(self) -> Listed:
+        """What there is to say at the end. Until then nobody takes us for dead, however long it takes."""
+        telling = asyncio.create_task(self._keep_telling())
+        making = asyncio.create_task(self._listed())
+        try:
+            await asyncio.wait({telling, making}, return_when=asyncio.FIRST_COMPLETED)
             if telling.done():
                 telling.result()  # Lost
-            return listing.result()
+            return making.result()
+        finally:
+            await ended(telling, making)
+
+    async def _listed(self) -> Listed:
+        """With the catalogue; or why there is none."""
+        try:
+            catalogue = await self._list()
         except RegistryError as error:
             return _failed(error.reason, str(error), self._registry)
         except InvalidFilter as error:
             return _failed("InvalidFilter", str(error), self._registry)
-        finally:
-            await ended(telling, listing)
-
-    async def finish(self, listed: Listed | Catalogue) -> None:
-        """The last word of this worker."""
         await self._hold.verify()
-        if isinstance(listed, Catalogue):
-            listed = await self._put(listed)
-        try:
-            await self._hold.tell(lambda status: self._told.into(status).replace(listed=listed))
-        except Lost:
-            if listed.catalog:
-                await self._hold.unpin()
-            raise
+        return await self._put(catalogue)
 
     async def _put(self, catalogue: Catalogue) -> Listed:
         try:
@@ -134,6 +148,7 @@ class _Run:
             return _failed(
                 "CatalogTooLarge", f"the registry has too many images for one catalogue: {error}", self._registry
             )
+        self._may_be_pinned = True
         await self._tools.blobs.pin(digest, self._hold.owner)
         # What could not be read now is as it was before, if that is known: otherwise it would seem to be gone.
         is_known = not self._forgot or not self._told.failures
@@ -141,6 +156,7 @@ class _Run:
             catalog=digest,
             complete=self._told.coverage.complete and self._only is None and is_known,
             registry_generation=self._registry.metadata.generation or UNSET,
+            registry_uri=endpoint_of(self._registry).name,
         )
 
     async def _list(self) -> Catalogue:

@@ -3,6 +3,9 @@
 The run is in three places, and all must agree: the message, the claim of the registry, and the job's status, which has the
 fence besides. Taking a run raises the fence in one write that is conditional on the job's revision; from then on every
 write of whoever had it before is refused, because it sees another fence, or none at all.
+
+Whether another worker is alive is judged by what this process sees of it (`Sightings`), and never by comparing the clocks
+of two machines: a run whose word did not change for SILENT seconds of our own clock may be taken.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Self
 
 from msgspec import UNSET
 
-from trimtab.model.clock import format_time, parse_time
+from trimtab.model.clock import Clock, format_time
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.runtime.deadline import within
@@ -19,20 +22,51 @@ from trimtab.runtime.objects import is_deleting, typed
 from trimtab.storage.blobs import BlobError
 from trimtab.systems.images.kinds import DiscoveryJob, DiscoveryJobStatus, Registry
 from trimtab.systems.images.messages import CreateCatalog
+from trimtab.systems.images.pins import run_owner
 from trimtab.systems.images.runs import claim
 from trimtab.systems.images.runs.states import PROGRESSING, State, state_of, told
 from trimtab.systems.images.runs.telling import Say, Superseded, tell
 from trimtab.systems.images.worker.handling import Later, Tools
 
 SILENT = 60.0
-"""Seconds without a heartbeat after which another worker may take the run."""
+"""Seconds without a word after which another worker may take the run."""
 AGAIN = 30.0
+"""Seconds between looks at a run that another has: a dead one is taken within two of them, and so within the deliveries of
+its message."""
+REMEMBERED = 1000
 ATTEMPTS = 8
 LETTING_GO = 5.0
 
 
 class Lost(Exception):  # noqa: N818 - it reads as what happened
     """The run is not ours any more: it ended, another worker took it, or what it was for is gone."""
+
+
+class Sightings:
+    """Of the workers at runs, as this process saw them: what each said last, and since when by our own clock. One for all
+    deliveries, and it outlives messages. In another process the count begins anew."""
+
+    def __init__(self, clock: Clock, silent: float = SILENT) -> None:
+        self._clock, self._silent = clock, silent
+        self._seen: dict[str, tuple[str, float]] = {}
+
+    def leave_alone_the_living(self, name: str, run: str, status: DiscoveryJobStatus) -> None:
+        """Later while another worker than `name` may be at it."""
+        if not status.worker or status.worker == name:
+            self._seen.pop(run, None)
+            return
+        now, word = self._clock.monotonic(), f"{status.fence} {status.heartbeat}"
+        before, since = self._seen.get(run, ("", now))
+        if word != before:
+            since = now
+        left = self._silent - (now - since)
+        if left <= 0:
+            self._seen.pop(run, None)
+            return
+        self._seen[run] = (word, since)
+        if len(self._seen) > REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        raise Later(f"the worker {status.worker} is at it", min(AGAIN, left))
 
 
 class Hold:
@@ -44,7 +78,7 @@ class Hold:
         self._fence = (job.status or DiscoveryJobStatus()).fence or 0
 
     @classmethod
-    async def take(cls, tools: Tools, message: CreateCatalog) -> Self | None:
+    async def take(cls, tools: Tools, message: CreateCatalog, sightings: Sightings) -> Self | None:
         """None when there is nothing to do any more. Later while another worker is at it."""
         for _ in range(ATTEMPTS):
             registry, job = await _registry(tools, message), await _job(tools, message)
@@ -53,7 +87,7 @@ class Hold:
             status = job.status or DiscoveryJobStatus()
             if status.run_id != message.run or state_of(status) not in (State.PENDING, State.LISTING):
                 return None
-            _leave_alone_the_living(tools, status)
+            sightings.leave_alone_the_living(tools.name, message.run, status)
             now = tools.clock.now()
             taken = status.replace(worker=tools.name, fence=(status.fence or 0) + 1, heartbeat=format_time(now))
             taken = told(taken, PROGRESSING, "True", "Listing", f"by {tools.name}", now)
@@ -67,9 +101,14 @@ class Hold:
         raise Later(f"the job {message.job} changes all the time", AGAIN)
 
     @property
+    def fence(self) -> int:
+        """How often the run was taken, by whomever."""
+        return self._fence
+
+    @property
     def owner(self) -> str:
         """Of the blobs of this run."""
-        return f"images/DiscoveryJob/{self._job.namespace}/{self._job.name}/{self._job.metadata.uid}/{self.run}"
+        return run_owner(self.registry.namespace, self.registry.name, self.registry.metadata.uid or "", self.run)
 
     async def tell(self, say: Say) -> None:
         """Write to the status of the job. Lost when it is not ours to write."""
@@ -115,14 +154,6 @@ class Hold:
             raise Lost("another worker has the run")
         if state_of(status) not in (State.PENDING, State.LISTING):
             raise Lost("the run has ended")
-
-
-def _leave_alone_the_living(tools: Tools, status: DiscoveryJobStatus) -> None:
-    if not status.worker or status.worker == tools.name or not status.heartbeat:
-        return
-    age = (tools.clock.now() - parse_time(status.heartbeat)).total_seconds()
-    if age < SILENT:
-        raise Later(f"the worker {status.worker} is at it", AGAIN)
 
 
 async def _registry(tools: Tools, message: CreateCatalog) -> Registry | None:
