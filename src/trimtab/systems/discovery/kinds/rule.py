@@ -135,7 +135,10 @@ class EntryStatus(Spec):
     addresses: Annotated[int, Meta(ge=0)] = 0
     found: Annotated[int, Meta(ge=0)] = 0
     not_found: Annotated[int, Meta(ge=0)] = 0
-    message: Annotated[str, Meta(max_length=512, description="Why it gave nothing.")] | UnsetType = UNSET
+    message: (
+        Annotated[str, Meta(max_length=512, description="What is wrong with it, or how many answer unidentified.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ProfileStatus(Spec):
