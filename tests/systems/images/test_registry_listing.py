@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from trimtab.lab import registry_images as made
 from trimtab.lab.registry import Registry
 from trimtab.lab.registry_faults import Answered, Corrupted, Crowded, FaultProxy
+from trimtab.model.logs import log
 from trimtab.runtime.outbound import Budget
 from trimtab.systems.images.registry.client import RegistryClient
 from trimtab.systems.images.registry.connections import Connections
@@ -43,6 +45,7 @@ ARM = made.image([BASE, made.layer({"app": b"arm"})], "linux/arm/v7")
 BARE = made.image([BASE], "linux/s390x", history=False)
 MULTI = made.index([made.entry(AMD, "linux/amd64"), made.entry(ARM, "linux/arm/v7"), made.attestation(AMD)])
 TWICE = made.index([made.entry(ARM, "linux/arm"), made.entry(ARM, "linux/arm/v7")])
+NGINX = Answered(404, {"Content-Type": "text/html"}, b"<html><h1>404 Not Found</h1>nginx</html>")
 QUICK = Budget(concurrent=48, rate=4000, burst=4000, attempts=2, first_pause=0.001)
 
 
@@ -104,8 +107,9 @@ async def test_every_kind_of_tag_has_its_outcome(peer: Peer) -> None:
     assert (chart.reason, chart.digest) == (SkipReason.NOT_AN_IMAGE, everything["chart"].digest)
     assert "helm" in chart.detail
     assert coverage == Coverage(
-        catalogue=True, named=True, ended=True, whole={"team/app"}, repositories=1, tags=8, found=7, skipped=1
-    )
+        catalogue=True, named=True, ended=True, whole={"team/app"}, repositories=1, tags=8, found=7, skipped=1,
+        skipped_by={SkipReason.NOT_AN_IMAGE: 1},
+    )  # fmt: skip
     assert coverage.complete
 
 
@@ -210,12 +214,59 @@ async def test_a_tag_whose_manifest_was_deleted_meanwhile_is_asked_for_again(pee
 
 async def test_a_tag_that_is_gone_is_skipped(peer: Peer) -> None:
     await peer.pusher.push("team/app", "1", AMD)
-    peer.proxy.fault("HEAD", "manifests", Answered(404))
+    peer.proxy.fault("GET", "tags/list", Answered(200, {}, b'{"tags": ["1", "deleted"]}'))
     outcomes, coverage = await peer.listed()
-    gone = outcomes["team/app:1"]
+    gone = outcomes["team/app:deleted"]
     assert isinstance(gone, Skipped)
     assert gone.reason is SkipReason.GONE
     assert coverage.whole == {"team/app"}
+
+
+@pytest.mark.parametrize("methods", [["HEAD"], ["HEAD", "GET"]])
+async def test_a_tag_is_not_gone_by_a_404_that_the_registry_did_not_say(peer: Peer, methods: list[str]) -> None:
+    await peer.pusher.push("team/app", "1", AMD)
+    for method in methods:
+        peer.proxy.fault(method, "manifests", NGINX)
+    outcomes, _ = await peer.listed()
+    failed = outcomes["team/app:1"]
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, NotFound)
+
+
+async def test_a_tag_whose_content_is_missing_is_not_gone(peer: Peer) -> None:
+    await peer.pusher.push("team/app", "1", AMD)
+    peer.proxy.fault("GET", "blobs", Answered(404, {}, b'{"errors": [{"code": "BLOB_UNKNOWN"}]}'))
+    outcomes, _ = await peer.listed()
+    failed = outcomes["team/app:1"]
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, NotFound)
+
+
+async def test_skipped_tags_are_counted_by_reason_and_logged_unless_a_filter_left_them_out(peer: Peer) -> None:
+    await peer.pusher.push("team/app", "chart", made.helm_chart())
+    await peer.pusher.push("team/app", "arm", ARM)
+    await peer.pusher.push("team/app", "rc", AMD)
+    log.bind()  # sets logging up, which would undo the capture
+    with capture_logs() as logged:
+        _, coverage = await peer.listed(filter=lambda _, tag: tag != "rc", platforms=[Platform("linux", "amd64")])
+    assert coverage.skipped_by == {
+        SkipReason.FILTERED: 1, SkipReason.NOT_AN_IMAGE: 1, SkipReason.NO_PLATFORM: 1
+    }  # fmt: skip
+    said = {each["tag"]: (each["repository"], each["reason"], each["detail"]) for each in logged}
+    assert said == {
+        "chart": ("team/app", "NotAnImage", "it is an artifact of type application/vnd.cncf.helm.config.v1+json"),
+        "arm": ("team/app", "NoSelectedPlatform", "PlatformNotSelected linux/arm/v7"),
+    }
+
+
+async def test_only_so_many_skipped_tags_are_named_in_the_log(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimtab.systems.images.registry.listing.LOGGED", 2)
+    for tag in ("1", "2", "3"):
+        await peer.pusher.push("team/app", tag, made.helm_chart())
+    log.bind()  # sets logging up, which would undo the capture
+    with capture_logs() as logged:
+        _, coverage = await peer.listed()
+    assert (coverage.skipped, sum("tag" in each for each in logged), len(logged)) == (3, 2, 3)
 
 
 async def test_the_filter_is_asked_before_the_registry(peer: Peer) -> None:
@@ -279,6 +330,26 @@ async def test_a_repository_that_vanishes_between_pages_is_not_absent(peer: Peer
     peer.proxy.fault("GET", "tags/list.last=1", Answered(404))
     _, coverage = await peer.listed()
     assert (coverage.whole, coverage.partly, coverage.absent) == (set(), {"team/app"}, set())
+
+
+@pytest.mark.parametrize("named", [None, ["team/app"]])
+async def test_a_404_that_is_not_the_registrys_word_makes_no_repository_absent(
+    peer: Peer, named: list[str] | None
+) -> None:
+    await peer.pusher.push("team/app", "1", AMD)
+    for answer in (NGINX, Answered(404), Answered(404, {}, b'{"errors": [{"code": "NOT_FOUND"}]}')):
+        peer.proxy.clear()
+        peer.proxy.fault("GET", "tags/list", answer)
+        outcomes, coverage = await peer.listed(repositories=named)
+        assert isinstance(outcomes["team/app:"], Failed)
+        assert (coverage.partly, coverage.absent, coverage.complete) == ({"team/app"}, set(), False)
+
+
+async def test_a_repository_that_the_registry_calls_unknown_is_absent(peer: Peer) -> None:
+    await peer.pusher.push("team/app", "1", AMD)
+    peer.proxy.fault("GET", "tags/list", Answered(404, {}, b'{"errors": [{"code": "NAME_UNKNOWN"}]}'))
+    outcomes, coverage = await peer.listed()
+    assert (outcomes, coverage.absent, coverage.complete) == ({}, {"team/app"}, True)
 
 
 async def test_a_catalogue_that_breaks_off_is_told_and_what_it_named_is_read(peer: Peer) -> None:

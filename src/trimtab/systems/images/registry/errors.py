@@ -45,9 +45,14 @@ class Forbidden(RegistryError):
 
 
 class NotFound(RegistryError):
-    """There is no such repository, tag or blob."""
+    """There is no such repository, tag or blob. `code` is the registry's own word for it; without one the 404 may be
+    anybody's, such as a proxy's that does not know the way."""
 
     reason = "NotFound"
+
+    def __init__(self, what: str, why: str, code: str = "") -> None:
+        super().__init__(what, why)
+        self.code = code
 
 
 class NoCatalog(RegistryError):
@@ -131,7 +136,7 @@ def refusal(what: str, response: Response, body: bytes, who: str = "the registry
     if status == 403:
         return Forbidden(what, f"{said}: the login may not read it")
     if status == 404:
-        return NotFound(what, said)
+        return NotFound(what, said, code)
     if status >= 500:
         return Unavailable(what, said)
     return BadAnswer(what, said)

@@ -9,8 +9,10 @@ Flow: repositories, named or from the catalogue → the tags of each → the fil
 repository → the manifests of digests that are not known.
 
 Guarantees: each tag has exactly one outcome. What cannot be read fails alone. What a tag points to is what its HEAD said,
-also when it moves meanwhile; only when that is gone it is asked again, once. `coverage` never calls whole what was not. A
-registry that fails at every turn is given up after `patience` failures in a row, with one Failed for the rest.
+also when it moves meanwhile; only when that is gone it is asked again, once. `coverage` never calls whole what was not, and
+nothing is absent or gone by a 404 alone: the registry must say so by its error code, for a proxy that lost its way answers
+404 to everything. A registry that fails at every turn is given up after `patience` failures in a row, with one Failed for
+the rest. The first tags that are skipped for another reason than a filter are logged.
 
 Assumptions: the consumer reads on: outcomes are not kept beyond a bound. An error of the catalogue's first page is raised
 to the consumer, for then there is nothing to list; a later one is a Failed without a repository.
@@ -24,6 +26,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Self, TypeVar
 
+from trimtab.model.logs import log
 from trimtab.systems.images.registry.client import NotModified, RegistryClient
 from trimtab.systems.images.registry.errors import BadAnswer, NotFound, RateLimited, RegistryError, Unavailable
 from trimtab.systems.images.registry.manifests import Left, Platform
@@ -53,6 +56,10 @@ AGAIN = 8
 LONGEST_WISH = 300.0
 """Seconds that a registry may ask to wait for. Of one that wants more, the rest is given up."""
 PATIENCE = 128
+LOGGED = 100
+"""Skipped tags of one listing that are named in the log."""
+NO_REPOSITORY = "NAME_UNKNOWN"
+NO_TAG = frozenset({"MANIFEST_UNKNOWN", "NAME_UNKNOWN", "NOT_FOUND"})  # the last is Harbor's
 
 
 class Listing:
@@ -161,7 +168,7 @@ class Listing:
             self._owed[repository] = len(tags)
             self._settle(repository)
         except RegistryError as error:
-            absent = isinstance(error, NotFound) and not tags
+            absent = isinstance(error, NotFound) and error.code == NO_REPOSITORY and not tags
             (self.coverage.absent if absent else self.coverage.partly).add(repository)
             if not absent or self._repositories is not None:  # a catalogue may name what has no tags any more
                 await self._tell(Failed(error=error, repository=repository))
@@ -200,10 +207,21 @@ class Listing:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.FILTER_FAILED, detail=str(failed))
         try:
             return await self._patiently(lambda: self._asked(repository, tag))
-        except NotFound:
-            return Skipped(repository=repository, tag=tag, reason=SkipReason.GONE)
+        except NotFound as error:
+            return await self._gone(repository, tag, error)
         except RegistryError as error:
             return Failed(error=error, repository=repository, tag=tag)
+
+    async def _gone(self, repository: str, tag: str, error: RegistryError) -> Outcome:
+        """Whether it is, the answer to a GET tells: that to a HEAD has no body, and what is missing may be a part of it."""
+        try:
+            await self._patiently(lambda: self._client.manifest(repository, tag))
+        except NotFound as said:
+            if said.code in NO_TAG:
+                return Skipped(repository=repository, tag=tag, reason=SkipReason.GONE)
+        except RegistryError as other:
+            error = other
+        return Failed(error=error, repository=repository, tag=tag)
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Asked again where the registry only wants fewer requests at once. It waits as long as the registry wishes."""
@@ -260,7 +278,7 @@ class Listing:
             self.coverage.failed += 1
             self._in_a_row = self._in_a_row + 1 if outcome.error.of_registry else 0
         elif isinstance(outcome, Skipped):
-            self.coverage.skipped += 1
+            self._note(outcome)
             self._in_a_row = self._in_a_row if outcome.reason is SkipReason.FILTERED else 0
         else:
             self.coverage.found += 1
@@ -272,6 +290,26 @@ class Listing:
             error = Unavailable(f"the rest of {self._client.registry.name}", why)
             self.coverage.failed += 1
             await self._outcomes.put(Failed(error=error))
+
+    def _note(self, skipped: Skipped) -> None:
+        """Who left a tag out by a filter knows where to look for it; for the others the log is the place."""
+        coverage, reason = self.coverage, skipped.reason
+        coverage.skipped += 1
+        coverage.skipped_by[reason] = coverage.skipped_by.get(reason, 0) + 1
+        logged = coverage.skipped - coverage.skipped_by.get(SkipReason.FILTERED, 0)
+        if reason is SkipReason.FILTERED or logged > LOGGED:
+            return
+        name = self._client.registry.name
+        log.info(
+            "a tag is skipped",
+            registry=name,
+            repository=skipped.repository,
+            tag=skipped.tag,
+            reason=reason.value,
+            detail=skipped.detail,
+        )
+        if logged == LOGGED:
+            log.info("more tags that are skipped are not named", registry=name)
 
 
 def _condition(known: KnownTag | None) -> str:

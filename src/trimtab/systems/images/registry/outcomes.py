@@ -95,12 +95,13 @@ class Coverage(msgspec.Struct, kw_only=True):
     ended: bool = False  # neither given up nor left early
     whole: set[str] = msgspec.field(default_factory=set)  # all tags are known, and each has an outcome
     partly: set[str] = msgspec.field(default_factory=set)  # not all
-    absent: set[str] = msgspec.field(default_factory=set)  # the registry says that there is no such repository
+    absent: set[str] = msgspec.field(default_factory=set)  # the registry itself says NAME_UNKNOWN: no bare 404 does
     repositories: int = 0  # that were named so far
     tags: int = 0  # that were met so far
     found: int = 0
     failed: int = 0
     skipped: int = 0
+    skipped_by: dict[SkipReason, int] = msgspec.field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
