@@ -87,7 +87,19 @@ def test_the_same_digest_twice_is_one_image() -> None:
     assert [each.why for each in result.left] == [Why.REPEATED]
 
 
-def test_attestations_are_left_out_by_platform_and_by_annotation() -> None:
+def test_an_image_that_is_only_called_an_attestation_is_an_image() -> None:
+    called = made.entry(APP, "linux/amd64", {"vnd.docker.reference.type": "attestation-manifest"})
+    result = unfolded(made.index([called, made.attestation(APP)]), AMD)
+    assert [each.digest for each in result.images] == [APP.digest]
+    assert [each.why for each in result.left] == [Why.ATTESTATION]
+
+
+def test_an_image_of_an_unknown_platform_is_one_whose_config_must_tell() -> None:
+    result = unfolded(made.index([made.entry(APP, "unknown/unknown")]), AMD)
+    assert [(each.digest, each.platform) for each in result.images] == [(APP.digest, None)]
+
+
+def test_attestations_are_left_out_by_an_annotation_on_what_has_no_platform() -> None:
     marked = made.entry(made.image([BASE], "linux/s390x"), "", {"vnd.docker.reference.type": "attestation-manifest"})
     result = unfolded(made.index([made.entry(APP, "linux/amd64"), made.attestation(APP), marked]))
     assert [each.digest for each in result.images] == [APP.digest]

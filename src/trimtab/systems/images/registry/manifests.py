@@ -221,9 +221,8 @@ def _image(raw: Mapping[str, Any]) -> Document:
 
 
 def _is_attestation(entry: Descriptor) -> bool:
-    if entry.platform is not None and "unknown" in (entry.platform.os, entry.platform.architecture):
-        return True
-    return "vnd.docker.reference.type" in entry.annotations
+    """Marked as one, and for no platform. The mark alone would hide an image that runtimes do find by its platform."""
+    return entry.platform is None and "vnd.docker.reference.type" in entry.annotations
 
 
 def _descriptors(raw: Any, where: str, most: int) -> tuple[Descriptor, ...]:
@@ -259,9 +258,9 @@ def _descriptor(raw: Any, where: str) -> Descriptor:
 
 
 def platform_of(raw: Mapping[str, Any]) -> Platform | None:
-    """Of an entry, or of a config, which have the same members; None where it is not said."""
+    """Of an entry, or of a config, which have the same members; None where it is not said, or said to be unknown."""
     found = Platform(*(_shown(str(raw.get(name) or "")) for name in ("os", "architecture", "variant")))
-    return found if found.known else None
+    return found if found.known and (found.os, found.architecture) != ("unknown", "unknown") else None
 
 
 _LAYERS = ("application/vnd.oci.image.layer.", "application/vnd.docker.image.rootfs.")
