@@ -149,6 +149,21 @@ async def test_a_secret_without_a_login_is_refused_and_not_shown(
     assert PASSWORD not in f"{error} {error!r}"
 
 
+@pytest.mark.parametrize(
+    ("keys", "there"), [(["user", "pass"], "it has pass, user"), (["password"], "it has password"), ([], "it is empty")]
+)
+async def test_a_secret_with_other_keys_says_which_ones_would_do(
+    client: ApiClient, namespace: str, connections: Connections, keys: list[str], there: str
+) -> None:
+    data = {key: base64.b64encode(PASSWORD.encode()).decode() for key in keys}
+    await client.create(Secret(metadata=ObjectMeta(name="login", namespace=namespace), data=data))
+    error = await refused(client, connections, {"auth_secret": "login"}, namespace)
+    assert "username and password" in str(error)
+    assert ".dockerconfigjson" in str(error)
+    assert there in str(error)
+    assert PASSWORD not in str(error)
+
+
 async def test_a_good_bundle_is_taken(client: ApiClient, connections: Connections, tmp_path: Path) -> None:
     bundle = f"# Főtanúsítvány\n{Authority(tmp_path).certificate.read_text()}"
     async with Credentials(client) as credentials:

@@ -29,6 +29,7 @@ from trimtab.systems.images.registry.errors import (
     NoCatalog,
     RegistryError,
     Unauthorized,
+    Unavailable,
     Untrusted,
 )
 from trimtab.systems.images.registry.references import Endpoint, endpoint
@@ -84,6 +85,16 @@ async def test_a_login_opens_a_registry_with_a_password_file(
     assert isinstance(await client.head("team/app", "1.0"), Head)
 
 
+async def test_a_registry_without_tls_is_said_to_be_so(connections: Connections) -> None:
+    (port,) = free_ports(1)
+    async with FaultProxy(port) as registry:
+        registry.fault("GET", "", Answered(200))
+        with pytest.raises(Unavailable, match="plainHTTP") as refused:
+            await connections.client(endpoint(f"https://{registry.host}")).ping()
+    assert not isinstance(refused.value, Untrusted)
+    assert "caBundle" not in str(refused.value)
+
+
 async def test_a_docker_configuration_gives_the_login_of_the_registry(
     connections: Connections, basic_registry: WithPasswords
 ) -> None:
@@ -96,6 +107,35 @@ async def test_without_a_login_it_says_where_one_is_given(
 ) -> None:
     with pytest.raises(Unauthorized, match="authSecret"):
         await basic_client(connections, basic_registry, None).ping()
+
+
+async def test_a_configuration_without_the_registry_says_which_it_has_and_which_is_needed(
+    connections: Connections, basic_registry: WithPasswords
+) -> None:
+    written = {"https://index.docker.io/v1/": ALICE, f"alice:{SECRET}@elsewhere.example/team": ALICE}
+    with pytest.raises(Unauthorized) as refused:
+        await basic_client(connections, basic_registry, DockerConfig(written)).ping()
+    needed = basic_registry.registry.host
+    assert f"has logins for elsewhere.example, index.docker.io, and none for {needed}" in str(refused.value)
+    assert SECRET not in str(refused.value)
+    with pytest.raises(Unauthorized, match="has no logins"):
+        await basic_client(connections, basic_registry, DockerConfig({})).ping()
+
+
+async def test_a_configuration_for_another_path_says_which_repository_needs_a_login(
+    connections: Connections, basic_registry: WithPasswords
+) -> None:
+    config = DockerConfig({f"{basic_registry.registry.host}/team": ALICE})
+    client = basic_client(connections, basic_registry, config)
+    with pytest.raises(Unauthorized, match=f"none for {basic_registry.registry.host}/other/app"):
+        await client.head("other/app", "1.0")
+
+
+async def test_a_login_without_a_password_is_said_to_be_so(
+    connections: Connections, basic_registry: WithPasswords
+) -> None:
+    with pytest.raises(Unauthorized, match="no password"):
+        await basic_client(connections, basic_registry, RegistryLogin(identity_token=Redacted(IDENTITY))).ping()
 
 
 async def test_a_wrong_password_is_refused(connections: Connections, basic_registry: WithPasswords) -> None:
@@ -267,6 +307,29 @@ async def test_a_token_that_does_not_allow_it_is_forbidden_and_not_asked_for_aga
         await client.head("team/app", "1.0")
     assert len(bearer_registry.tokens.asked) == 1
     assert isinstance(await client.head("team/other", "1.0"), Head)
+
+
+@pytest.mark.parametrize("login", [None, DockerConfig({"elsewhere.example": ALICE})])
+async def test_what_tokens_for_nobody_do_not_allow_needs_a_login(
+    connections: Connections, bearer_registry: WithTokens, login: DockerConfig | None
+) -> None:
+    bearer_registry.tokens.denied.add("team/app")
+    with pytest.raises(Forbidden, match="authSecret") as refused:
+        await bearer_registry.client(connections, login).head("team/app", "1.0")
+    assert ("has logins for elsewhere.example" in str(refused.value)) is (login is not None)
+
+
+@pytest.mark.parametrize("login", [None, DockerConfig({"elsewhere.example": ALICE})])
+async def test_a_token_server_that_wants_a_login_says_which_is_needed(
+    connections: Connections, login: DockerConfig | None
+) -> None:
+    (port,) = free_ports(1)
+    async with FaultProxy(port) as registry:
+        registry.fault("GET", "^/token", Answered(401))
+        registry.fault("GET", "", Answered(401, {"WWW-Authenticate": f'Bearer realm="{registry.url}/token"'}))
+        with pytest.raises(Unauthorized, match="authSecret") as refused:
+            await connections.client(endpoint(registry.host, plain_http=True), login=login).manifest("team/app", "1")
+        assert ("has logins for elsewhere.example" in str(refused.value)) is (login is not None)
 
 
 async def test_a_token_is_renewed_before_it_ends(bearer_registry: WithTokens) -> None:

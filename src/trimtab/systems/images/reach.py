@@ -112,8 +112,12 @@ async def _login(registry: Registry, credentials: Credentials) -> DockerConfig |
     ref = SecretRef(str(registry.spec.auth_secret), registry.namespace)
     try:
         values = await credentials.resolve_all(ref)
-        if ".dockerconfigjson" in values or "username" not in values:
+        if ".dockerconfigjson" in values:
             return types.docker_config(values, ref)
+        if "username" not in values:
+            there = f"it has {', '.join(sorted(values))}" if values else "it is empty"
+            why = f"{ref} has neither username and password nor .dockerconfigjson; {there}"
+            raise SecretInvalid("spec.authSecret", why)
         login = types.basic_auth(values, ref)
     except types.SecretNotFound as error:
         raise SecretNotFound("spec.authSecret", str(error)) from None

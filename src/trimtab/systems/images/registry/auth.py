@@ -13,8 +13,9 @@ Assumption: a login does not change during the life of an `Authorizer`; whoever 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from urllib.parse import urlencode
 
 import msgspec
@@ -28,9 +29,6 @@ from trimtab.systems.images.registry.challenges import Bearer, RealmRefused, bea
 from trimtab.systems.images.registry.errors import BadAnswer, Forbidden, Unauthorized, refusal, told
 from trimtab.systems.images.registry.references import Endpoint
 
-Logins = Callable[[str], RegistryLogin | None]
-"""The login for a repository; for the empty name that of the registry as a whole."""
-
 CLIENT_ID = "trimtab"
 SHORTEST_LIFE = 60.0
 """Seconds that a token lives when its server does not say."""
@@ -40,6 +38,8 @@ MARGIN = 10.0
 MOST_TOKENS = 4096
 LARGEST_ANSWER = 1024 * 1024
 LONGEST_TOKEN = 64 * 1024
+MOST_HOSTS = 8
+"""Of a Docker configuration, in one error."""
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -57,11 +57,33 @@ def pull(repository: str) -> Access:
     return Access(f"repository:{repository}:pull", repository)
 
 
+class Logins:
+    """The login for a repository; for the empty name that of the registry as a whole."""
+
+    def __init__(self, login: DockerConfig | RegistryLogin | None, registry: Endpoint) -> None:
+        self._login, self._registry = login, registry
+
+    def __call__(self, repository: str) -> RegistryLogin | None:
+        if isinstance(self._login, DockerConfig):
+            return self._login.login_for(self._registry.name, repository)
+        return self._login
+
+    def remedy(self, repository: str) -> str:
+        """What to do where a login is wanted and there is none."""
+        if not isinstance(self._login, DockerConfig):
+            return "name a Secret in authSecret"
+        hosts = sorted(set(filter(None, map(_host, self._login.logins))))
+        name = self._registry.name
+        needed = f"{name}/{repository}" if repository and name in hosts else name
+        if not hosts:
+            return f"the Secret in authSecret has no logins, and one for {needed} is needed"
+        named = ", ".join(hosts[:MOST_HOSTS]) + (" and others" if len(hosts) > MOST_HOSTS else "")
+        return f"the Secret in authSecret has logins for {named}, and none for {needed}: add it there"
+
+
 def logins_of(login: DockerConfig | RegistryLogin | None, registry: Endpoint) -> Logins:
     """The login of a Docker configuration that fits best, or always the same one."""
-    if isinstance(login, DockerConfig):
-        return lambda repository: login.login_for(registry.name, repository)
-    return lambda _: login
+    return Logins(login, registry)
 
 
 class Authorizer:
@@ -108,8 +130,12 @@ class Authorizer:
                 await self._more(self._way, access, what, used)
                 return
             if challenge.scheme == "basic":
-                if login is None or login.password is None:
-                    raise Unauthorized(what, f"{self._registry.name} wants a login: name a Secret in authSecret")
+                if login is None:
+                    remedy = self._logins.remedy(access.repository)
+                    raise Unauthorized(what, f"{self._registry.name} wants a login: {remedy}")
+                if login.password is None:
+                    why = "wants a user and a password: the login in authSecret has no password"
+                    raise Unauthorized(what, f"{self._registry.name} {why}")
                 if used is not None:
                     raise self._refuse(login, what)
                 self._basic = True
@@ -131,7 +157,9 @@ class Authorizer:
         wider = (*known, *(scope for scope in asked if scope not in known))
         held = self._tokens.get(access.scope)
         if held is not None and used == held.header and not held.proven and wider == known:
-            raise Forbidden(what, f"{self._registry.name} gave a token that does not allow it: ask for the permission")
+            login = self._logins(access.repository)
+            remedy = "ask for the permission" if login is not None else self._logins.remedy(access.repository)
+            raise Forbidden(what, f"{self._registry.name} gave a token that does not allow it: {remedy}")
         if wider != known:
             self._scopes[access.scope] = wider[-8:]
         await self._renew(way, access, what, used)
@@ -175,6 +203,9 @@ class Authorizer:
         exchanged = login is not None and bool(login.identity_token)
         if login is not None and response.status in ((400, 401) if exchanged else (401,)):  # RFC 6749 §5.2
             raise self._refuse(login, asked)
+        if login is None and response.status == 401:
+            remedy = self._logins.remedy(access.repository)
+            raise Unauthorized(asked, f"the token server wants a login: {remedy}")
         if not response.ok:
             raise refusal(asked, response, body, "the token server")
         return _read(body, asked, began)
@@ -228,6 +259,12 @@ class _Answer(msgspec.Struct):
         return "_Answer()"  # tokens are secret
 
 
+def _host(written: str) -> str:
+    """That of a key of a Docker configuration, without all else that somebody may have written there."""
+    host = written.rpartition("://")[2].partition("/")[0].rpartition("@")[2].lower()
+    return host if _HOST.fullmatch(host) else ""
+
+
 def _with_query(way: Bearer, scopes: tuple[str, ...]) -> yarl.URL:
     more = [("service", way.service)] if way.service else []
     return yarl.URL(way.realm).extend_query([*more, *(("scope", scope) for scope in scopes)])
@@ -235,3 +272,6 @@ def _with_query(way: Bearer, scopes: tuple[str, ...]) -> yarl.URL:
 
 def _holds(logins: list[RegistryLogin], login: RegistryLogin) -> bool:
     return any(each is login or each == login for each in logins)
+
+
+_HOST = re.compile(r"[a-z0-9*.\[\]:-]{1,253}")

@@ -109,8 +109,12 @@ def told(what: str) -> Iterator[None]:
     try:
         yield
     except outbound.TlsFailed as error:
-        why = "correct caBundle, or set skipTLSVerify if you must"
-        raise Untrusted(what, f"{_after_url(error)}; {why}") from None
+        why = _after_url(error)
+        if any(sign in why for sign in _NO_TLS):
+            raise Unavailable(what, f"{why}; if it has no TLS, set plainHTTP to true and write no https://") from None
+        if not why.startswith("its certificate"):
+            raise Unavailable(what, why) from None
+        raise Untrusted(what, f"{why}; correct caBundle, or set skipTLSVerify if you must") from None
     except TlsError as error:
         raise Untrusted(what, f"{error}; correct caBundle") from None
     except outbound.BudgetSpent as error:
@@ -164,4 +168,6 @@ def _after_url(error: Exception) -> str:
     return str(error).partition(": ")[2] or str(error)
 
 
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""How OpenSSL calls an answer that is no TLS, by its version."""
 _CODE = re.compile(r"[A-Z0-9_]{1,64}")
