@@ -142,6 +142,8 @@ def conditions(*expressions: str) -> list[dict[str, str]]:
             "must be certificates that begin with -----BEGIN CERTIFICATE-----",
         ),
         ("Registry", {"caBundle": " "}, "there is nothing in it"),
+        ("Registry", {"authSecret": "Registry_Login"}, "spec.authSecret: Invalid value"),
+        ("Registry", {"notifications": {"tokenSecret": "a b"}}, "spec.notifications.tokenSecret: Invalid value"),
         ("Registry", {"discoverySchedule": {"cronSchedule": ["@daily", "* * *"]}}, "discoverySchedule.cronSchedule[1]"),
         ("Registry", {"discoverySchedule": {"cronSchedule": ["0 0 2 * * *"]}}, "must have five fields"),
         ("Registry", {"discoverySchedule": {"timeZone": "Mars/Olympus"}}, "spec.discoverySchedule.timeZone"),
@@ -209,6 +211,8 @@ async def test_all_that_is_wrong_is_said_at_once(judged: ApiClient, namespace: s
         "repositories[0]",
         "repositories[2]",
         "filters[0].repository",
+        "filters[0].matchConditions[0].expression",
+        "filters[0].matchConditions[2].expression",
         "filters[1].matchConditions[0].expression",
         "caBundle",
         "discoverySchedule.cronSchedule[0]",
@@ -312,10 +316,31 @@ STATEMENT = {"vulnerability": {"name": "CVE-1"}, "products": [{"@id": "pkg:deb/d
             made("Registry", "odd", "default", uri="a.example.com", plainHTTP=True, authSecret="a"),
             "the login is sent without encryption",
         ),
+        (made("Registry", "odd", "default", platforms=[{}]), "spec.platforms[0]: it names nothing, so every platform"),
+        (
+            made("Registry", "odd", "default", platforms=[{"os": "linux"}, {"os": "Linux", "architecture": "x86_64"}]),
+            "spec.platforms[1]: names are those of Go, in lower case: did you mean {os: linux, architecture: amd64}?",
+        ),
+        (
+            made("Registry", "odd", "default", platforms=[{"os": "linux", "architecture": "aarch64"}]),
+            "did you mean {os: linux, architecture: arm64}?",
+        ),
+        (
+            made("Registry", "odd", "default", platforms=[{"architecture": "armhf"}]),
+            "did you mean {architecture: arm, variant: v7}?",
+        ),
+        (
+            made("Registry", "odd", "default", discoverySchedule={"cronSchedule": ["@daily", "0 0 30 2 *"]}),
+            "spec.discoverySchedule.cronSchedule[1]: `0 0 30 2 *` never comes",
+        ),
         (made("DiscoveryJob", "odd", "default"), 'there is no Registry "lab" in this namespace'),
         (
             made("VEXSource", "odd", "default", inline=json.dumps({**json.loads(VEX), "statements": [STATEMENT]})),
             "spec.inline: statement 0: its status 'perhaps'",
+        ),
+        (
+            made("VEXSource", "odd", "default", inline=json.dumps({**json.loads(VEX), "timestamp": "nonsense"})),
+            "spec.inline: its timestamp 'nonsense' is no time",
         ),
     ],
 )
@@ -325,6 +350,19 @@ async def test_what_is_hardly_meant_is_taken_with_a_warning(scheme: Scheme, obj:
     answer = await function(request, Nothing())
     assert isinstance(answer, Allowed)
     assert warning in answer.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"platforms": [{"os": "linux", "architecture": "arm", "variant": "v7"}, {"architecture": "s390x"}]},
+        {"discoverySchedule": {"cronSchedule": ["0 0 29 2 *", "@daily", "0 0 31 * *"]}},
+    ],
+)
+async def test_what_may_well_be_meant_has_no_warning(scheme: Scheme, spec: dict[str, Any]) -> None:
+    answer = await admission.registry(asked(scheme, made("Registry", "good", "default", **spec)), Nothing())
+    assert isinstance(answer, Allowed)
+    assert answer.warnings == ()
 
 
 def annotated(**annotations: str) -> Untyped:

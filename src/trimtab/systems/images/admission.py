@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Reader, UserInfo
 from trimtab.model.duration import Duration
 from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.names import dns_subdomain_problems
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.schedule import Schedule
 from trimtab.runtime.system import NAMESPACE
-from trimtab.systems.images.kinds import DiscoveryJob, Registry, RegistrySpec, VEXSource
+from trimtab.systems.images.kinds import DiscoveryJob, Filter, PlatformFilter, Registry, RegistrySpec, VEXSource
 from trimtab.systems.images.registry.references import BadReference, Endpoint, endpoint, repository_of
 from trimtab.systems.images.runs.claim import PREFIX, RUNNING_ID
 from trimtab.systems.images.runs.states import RESERVED, reserved_name
@@ -43,7 +45,9 @@ async def registry(request: AdmissionRequest[Registry], reader: Reader) -> Allow
     if not _changed(request):
         return Allowed(warnings=warnings)
     errors = _name_problems(new.name) + await asyncio.to_thread(problems, new.spec)
-    return _answer(errors, (*warnings, *_trust_warnings(new.spec)))
+    return _answer(
+        errors, (*warnings, *_trust_warnings(new.spec), *_platform_warnings(new.spec), *_cron_warnings(new.spec))
+    )
 
 
 async def job(request: AdmissionRequest[DiscoveryJob], reader: Reader) -> Allowed | Denied:
@@ -91,6 +95,7 @@ def problems(spec: RegistrySpec) -> list[FieldError]:
         *errors,
         *_repository_problems(spec, place),
         *_filter_problems(spec),
+        *_secret_problems(spec),
         *_ca_problems(spec),
         *_time_problems(spec),
     ]
@@ -136,19 +141,28 @@ def _repository_problems(spec: RegistrySpec, place: Endpoint | None) -> Iterable
 
 
 def _filter_problems(spec: RegistrySpec) -> Iterable[FieldError]:
-    """One by one, for to compile all of them would end at the first that is wrong."""
+    """Part by part, for to compile all of them would end at the first that is wrong."""
     from trimtab.systems.images.filters import Filters, InvalidFilter  # CEL is for those who judge or list
 
-    found: dict[str, FieldError] = {}
     for i, given in enumerate(spec.filters):
+        path = f"spec.filters[{i}]"
+        try:
+            Filters.compile((given.replace(match_conditions=()),))
+        except InvalidFilter as error:
+            yield _wrong(f"{path}.repository", given.repository, error.message)
         for j, condition in enumerate(given.match_conditions):
             try:
-                Filters.compile((given.replace(match_conditions=(condition,)),))
+                Filters.compile((Filter(match_conditions=(condition,)),))
             except InvalidFilter as error:
-                path = error.path.replace("filters[0]", f"filters[{i}]").replace("Conditions[0]", f"Conditions[{j}]")
-                value = given.repository if path.endswith(".repository") else condition.expression
-                found.setdefault(path, _wrong(path, value, error.message))
-    return found.values()
+                yield _wrong(f"{path}.matchConditions[{j}].expression", condition.expression, error.message)
+
+
+def _secret_problems(spec: RegistrySpec) -> Iterable[FieldError]:
+    token = UNSET if isinstance(spec.notifications, UnsetType) else spec.notifications.token_secret
+    for path, name in (("spec.authSecret", spec.auth_secret), ("spec.notifications.tokenSecret", token)):
+        if not isinstance(name, UnsetType) and dns_subdomain_problems(name):
+            detail = "no Secret can have this name: small letters, digits, - and . between them, such as registry-login"
+            yield _wrong(path, name, detail)
 
 
 def _ca_problems(spec: RegistrySpec) -> Iterable[FieldError]:
@@ -212,6 +226,42 @@ def _trust_warnings(spec: RegistrySpec) -> tuple[str, ...]:
     return ()
 
 
+def _platform_warnings(spec: RegistrySpec) -> tuple[str, ...]:
+    """What selects nothing, or everything, and is hardly meant so."""
+    found = []
+    for i, given in enumerate(spec.platforms):
+        if not (given.os or given.architecture or given.variant):
+            found.append(
+                f"spec.platforms[{i}]: it names nothing, so every platform is taken; leave it out if you mean all"
+            )
+        elif (meant := _in_go(given)) != given:
+            written = (("os", meant.os), ("architecture", meant.architecture), ("variant", meant.variant))
+            named = ", ".join(f"{name}: {value}" for name, value in written if value)
+            found.append(f"spec.platforms[{i}]: names are those of Go, in lower case: did you mean {{{named}}}?")
+    return tuple(found[:MOST_WARNINGS])
+
+
+def _in_go(given: PlatformFilter) -> PlatformFilter:
+    """As images say it: the names of GOOS and GOARCH."""
+    os, architecture, variant = ((each or "").lower() for each in (given.os, given.architecture, given.variant))
+    architecture, of_it = _ARCHITECTURES.get(architecture, (architecture, ""))
+    return PlatformFilter(
+        os=_SYSTEMS.get(os, os) or UNSET, architecture=architecture or UNSET, variant=variant or of_it or UNSET
+    )
+
+
+def _cron_warnings(spec: RegistrySpec) -> tuple[str, ...]:
+    if isinstance(spec.discovery_schedule, UnsetType):
+        return ()
+    path, lines = "spec.discoverySchedule.cronSchedule", spec.discovery_schedule.cron_schedule
+    never = [
+        f"{path}[{i}]: `{line}` never comes: its months do not have that day"
+        for i, line in enumerate(lines)
+        if not (schedule := Schedule(cron=(line,))).problems() and schedule.next(_SOME_DAY) is None
+    ]
+    return tuple(never[:MOST_WARNINGS])
+
+
 def _running(annotations: Any) -> dict[str, str]:
     return {name: value for name, value in annotations.items() if name.startswith(f"{PREFIX}running-") and value}
 
@@ -232,3 +282,22 @@ def _wrong(path: str, value: Any, detail: str) -> FieldError:
 
 def _answer(errors: list[FieldError], warnings: tuple[str, ...] = ()) -> Allowed | Denied:
     return Denied(errors=tuple(errors)) if errors else Allowed(warnings=warnings)
+
+
+_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # what does not come within decades of one day, comes after none
+_SYSTEMS = {"macos": "darwin", "osx": "darwin", "win": "windows"}
+_ARCHITECTURES = {
+    "x86_64": ("amd64", ""),
+    "x86-64": ("amd64", ""),
+    "x64": ("amd64", ""),
+    "aarch64": ("arm64", ""),
+    "i386": ("386", ""),
+    "i686": ("386", ""),
+    "x86": ("386", ""),
+    "armhf": ("arm", "v7"),
+    "armv7": ("arm", "v7"),
+    "armv7l": ("arm", "v7"),
+    "armv6": ("arm", "v6"),
+    "armv6l": ("arm", "v6"),
+    "ppc64el": ("ppc64le", ""),
+}
