@@ -356,3 +356,19 @@ def test_a_damaged_zip_file_is_refused_or_its_entries_are_skipped(
         (tmp_path / "bad.zip").write_bytes(damage(content, rnd))
         with contextlib.suppress(SourceError):
             import_osv(tmp_path / "bad.zip", tmp_path / "db", replace=True)
+
+
+def test_a_source_that_is_nothing_but_a_bomb_is_called_too_large(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.json", b" " * (8 << 20))
+        archive.writestr("README", b"")
+    with pytest.raises(SourceError, match=r"no OSV documents.*1 over 1,048,576 bytes, 1 not JSON"):
+        import_osv(tmp_path / "all.zip", tmp_path / "db", limits=Limits(file_bytes=1 << 20))
+
+
+def test_bombs_count_towards_the_limit_of_the_whole(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(4):
+            archive.writestr(f"{number}.json", b" " * (1 << 20))
+    with pytest.raises(SourceError, match="bytes of documents"):
+        import_osv(tmp_path / "all.zip", tmp_path / "db", limits=Limits(file_bytes=1 << 18, total_bytes=1 << 19))

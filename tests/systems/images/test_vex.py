@@ -269,8 +269,8 @@ def test_a_repository_gives_the_documents_of_its_index(tmp_path: Path) -> None:
     assert (repository.name, len(repository.documents)) == ("Hub", 1)
     assert [text.partition(":")[0] for text in repository.skipped] == [
         "pkg/golang/b/csaf.json",
-        "../../secret.json",
         "pkg/golang/d/broken.json",
+        "../../secret.json",
     ]
 
 
@@ -298,3 +298,14 @@ def test_a_broken_index_is_an_error(tmp_path: Path) -> None:
     (folder / "index.json").write_bytes(b"[]")
     with pytest.raises(VexError, match=r"index\.json"):
         read_repository(folder)
+
+
+def test_a_time_that_is_none_is_named_and_the_statement_counts() -> None:
+    statements = says(timestamp="yesterday"), says(last_updated="2024-02-30T00:00:00Z")
+    document = parse(vex(*statements, timestamp="nonsense"))
+    assert [each.split(" is no time")[0] for each in document.problems] == [
+        "its timestamp 'nonsense'",
+        "statement 0: its timestamp 'yesterday'",
+        "statement 1: its last_updated '2024-02-30T00:00:00Z'",
+    ]
+    assert [each.timestamp for each in document.statements] == ["", ""]

@@ -29,6 +29,8 @@ Progress = Callable[[int, str], None]
 """Documents read so far, and the last one's name."""
 
 EXAMPLES = 20
+REASONS = 3
+"""Why documents were skipped, in an error."""
 _EVERY = 500  # documents between calls of progress
 
 
@@ -71,7 +73,7 @@ def _import(source: Path, target: Path, replace: bool, limits: Limits, progress:
             for document in _read(source, limits, tally, progress):
                 tally.note(document, builder.put(document))
             if not tally.understood:
-                raise SourceError(f"{source} has no OSV documents in JSON")
+                raise SourceError(f"{source} has no OSV documents in JSON{tally.told()}")
             if replace and not tally.kept:
                 raise SourceError(f"{source} has no advisories that are matched here; the database stays as it is")
             builder.finish()
@@ -105,6 +107,11 @@ class _Tally:
         self.skipped[why] += 1
         if len(self.examples) < EXAMPLES and why != "not JSON":
             self.examples.append(f"{name[-200:]}: {why}")
+
+    def told(self) -> str:
+        """What there was instead: a bomb has documents, and they are too large."""
+        most = sorted(self.skipped.items(), key=lambda each: (each[0] == "not JSON", -each[1]))[:REASONS]
+        return f": {', '.join(f'{count:,} {why}' for why, count in most)}" if most else ""
 
     def note(self, document: Read, taken: bool) -> None:
         self.understood += 1

@@ -41,7 +41,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class VexDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`problems` names the statements that were left out."""
+    """`problems` names the statements that were left out, and times that are none."""
 
     id: str
     author: str
@@ -67,20 +67,22 @@ def parse(content: bytes) -> VexDocument:
         raise VexError(f"it has more than {STATEMENTS:,} statements")
     stamped = _time(raw.timestamp) or _time(raw.last_updated)
     statements: list[Statement] = []
-    problems: list[str] = []
+    problems = _time_problems(raw)
     for number, each in enumerate(raw.statements):
         try:
             statements.append(_statement(each, stamped))
+            wrong = _time_problems(each)
         except VexError as error:
-            if len(problems) < PROBLEMS:
-                problems.append(f"statement {number}: {error}")
+            wrong = [str(error)]
+        if len(problems) < PROBLEMS:
+            problems += [f"statement {number}: {problem}" for problem in wrong]
     return VexDocument(
         id=raw.id[:TEXT],
         author=raw.author[:TEXT],
         version=raw.version if isinstance(raw.version, int) else int(raw.version) if raw.version.isdecimal() else 0,
         timestamp=stamped,
         statements=tuple(statements),
-        problems=tuple(problems),
+        problems=tuple(problems[:PROBLEMS]),
     )
 
 
@@ -130,6 +132,15 @@ def _purls_of(raw: _Component | str) -> tuple[str, ...]:
 
 def _purls(text: str) -> tuple[str, ...]:
     return (text,) if text.startswith("pkg:") and len(text) <= TEXT else ()
+
+
+def _time_problems(raw: _Document | _Statement) -> list[str]:
+    """Which statement is the latest decides, so a time that cannot be read is not passed over in silence."""
+    return [
+        f"its {name} {text[:40]!r} is no time such as 2026-01-31T12:00:00Z, and is not read"
+        for name, text in (("timestamp", raw.timestamp), ("last_updated", raw.last_updated))
+        if text and not _time(text)
+    ]
 
 
 @functools.lru_cache(maxsize=4096)

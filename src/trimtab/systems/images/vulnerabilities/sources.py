@@ -44,61 +44,65 @@ def documents(source: Path, limits: Limits, suffixes: tuple[str, ...] = (".json"
     """Every document, always in the same order. SourceError."""
     meter = _Meter(limits)
     if source.is_dir():
-        found = _of_folder(source, limits, suffixes)
+        found = _of_folder(source, meter, suffixes)
     elif source.is_file():
-        found = _of_zip(source, limits, suffixes)
+        found = _of_zip(source, meter, suffixes)
     else:
         raise SourceError(f"{source} is neither a folder nor a zip file")
     for document in found:
-        meter.count(document)
+        meter.count_file()
         yield document
 
 
 class _Meter:
+    """What was read so far. A file that is passed over counts too: a bomb has many of them."""
+
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._files = self._bytes = 0
 
-    def count(self, document: Document) -> None:
+    def count_file(self) -> None:
         self._files += 1
-        self._bytes += len(document.content or b"")
-        if self._files > self._limits.files:
-            raise SourceError(f"more than {self._limits.files:,} files; import fewer at a time")
-        if self._bytes > self._limits.total_bytes:
-            raise SourceError(f"more than {self._limits.total_bytes:,} bytes of documents; import fewer at a time")
+        if self._files > self.limits.files:
+            raise SourceError(f"more than {self.limits.files:,} files; import fewer at a time")
+
+    def count_bytes(self, number: int) -> None:
+        self._bytes += number
+        if self._bytes > self.limits.total_bytes:
+            raise SourceError(f"more than {self.limits.total_bytes:,} bytes of documents; import fewer at a time")
 
 
-def _of_folder(folder: Path, limits: Limits, suffixes: tuple[str, ...]) -> Iterator[Document]:
+def _of_folder(folder: Path, meter: _Meter, suffixes: tuple[str, ...]) -> Iterator[Document]:
     top = len(folder.parts)
     for at, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = (
-            sorted(name for name in folders if not name.startswith(".")) if _depth(at, top) < limits.depth else []
+            sorted(name for name in folders if not name.startswith(".")) if _depth(at, top) < meter.limits.depth else []
         )
         for name in sorted(files):
             path = Path(at, name)
             if name.endswith(".zip") and path.is_file():
-                yield from _of_zip(path, limits, suffixes)
+                yield from _of_zip(path, meter, suffixes)
             elif not name.endswith(suffixes):
                 yield Document(str(path), None, "not JSON")
             elif path.is_symlink() or not path.is_file():  # a link may lead out, a pipe would wait for ever
                 yield Document(str(path), None, "not a regular file")
             else:
-                yield _of_file(path, limits)
+                yield _of_file(path, meter)
 
 
-def _of_file(path: Path, limits: Limits) -> Document:
+def _of_file(path: Path, meter: _Meter) -> Document:
     try:
         with path.open("rb") as file:
-            return _bounded(str(path), file, limits)
+            return _bounded(str(path), file, meter)
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _of_zip(path: Path, limits: Limits, suffixes: tuple[str, ...]) -> Iterator[Document]:
+def _of_zip(path: Path, meter: _Meter, suffixes: tuple[str, ...]) -> Iterator[Document]:
     try:
         with path.open("rb") as file:
-            if _directory_bytes(file) > limits.directory_bytes:
-                raise SourceError(f"{path}: its list of names is over {limits.directory_bytes:,} bytes")
+            if _directory_bytes(file) > meter.limits.directory_bytes:
+                raise SourceError(f"{path}: its list of names is over {meter.limits.directory_bytes:,} bytes")
             with zipfile.ZipFile(file) as archive:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
                     if info.is_dir():
@@ -108,17 +112,19 @@ def _of_zip(path: Path, limits: Limits, suffixes: tuple[str, ...]) -> Iterator[D
                         continue
                     try:
                         with archive.open(info) as entry:
-                            yield _bounded(info.filename, entry, limits)
+                            yield _bounded(info.filename, entry, meter)
                     except _DAMAGE:
                         yield Document(info.filename, None, "damaged or encrypted in the zip file")
     except _DAMAGE as error:
         raise SourceError(f"{path} is no zip file that can be read: {error}") from None
 
 
-def _bounded(name: str, file: IO[bytes], limits: Limits) -> Document:
-    content = file.read(limits.file_bytes + 1)
-    if len(content) > limits.file_bytes:
-        return Document(name, None, f"over {limits.file_bytes:,} bytes")
+def _bounded(name: str, file: IO[bytes], meter: _Meter) -> Document:
+    most = meter.limits.file_bytes
+    content = file.read(most + 1)
+    meter.count_bytes(len(content))
+    if len(content) > most:
+        return Document(name, None, f"over {most:,} bytes")
     return Document(name, content)
 
 
