@@ -67,5 +67,5 @@ async def document(client: RegistryClient, repository: str, tag: str, layers: La
 
 
 if __name__ == "__main__":
-    tune()
+    tune(layers=True)
     uvloop.run(main(*sys.argv[1:]))

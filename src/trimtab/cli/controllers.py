@@ -66,7 +66,7 @@ def controllers(options: Options) -> int:
         if not systems:
             raise NoSystem("there is nothing to run: no system is installed, and no --operator was given")
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
-        tune()
+        tune(layers=any(system.name == "images" for system in systems))
         return uvloop.run(_run(options, systems, config))
     except FAILURES as error:  # before anything runs: a server that is not there, or refuses
         code, message = told(error)

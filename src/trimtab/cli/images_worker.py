@@ -49,7 +49,7 @@ def work(options: Options) -> int:
             raise Problem("name the place for blobs with --blobs URL, as the controllers have it", USAGE)
         (system,) = load("images")
         config = configured(Access(options.kubeconfig, options.context))
-        tune()
+        tune(layers=True)
         return uvloop.run(_work(options, system, as_system(config, system) if options.impersonate else config))
     except FAILURES as error:
         code, message = told(error)

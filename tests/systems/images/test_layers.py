@@ -65,22 +65,25 @@ def test_any_compression_in_any_pieces_gives_the_same(layer, step):
     assert result.findings == read(RAW).findings
 
 
-def test_bytes_of_another_digest_are_refused():
-    with pytest.raises(LayerMismatch, match="not sha256:00"):
-        read_layer([packed(RAW)], digest="sha256:" + "0" * 64)
-
-
-def test_a_digest_by_sha512_is_verified_too():
-    layer = packed(RAW)
-    long = f"sha512:{hashlib.sha512(layer).hexdigest()}"
-    assert read_layer([layer], digest=long).digest == long
+def test_a_diff_id_by_sha512_is_verified_too():
+    long = f"sha512:{hashlib.sha512(RAW).hexdigest()}"
+    assert read_layer([packed(RAW)], diff_id=long).diff_id == long
     with pytest.raises(LayerMismatch):
-        read_layer([layer + bytes(1)], digest=long)
+        read_layer([packed(RAW + bytes(1))], diff_id=long)
 
 
-def test_a_digest_of_an_unknown_kind_is_refused():
+def test_a_diff_id_of_an_unknown_kind_is_refused():
     with pytest.raises(LayerUnsupported, match="md5"):
-        read_layer([packed(RAW)], digest="md5:00")
+        read_layer([packed(RAW)], diff_id="md5:00")
+
+
+async def test_a_connection_that_refuses_its_bytes_at_their_end_gives_no_result():
+    async def chunks() -> AsyncIterator[bytes]:
+        yield packed(RAW)
+        raise LayerMismatch("not these bytes")
+
+    with pytest.raises(LayerMismatch, match="not these bytes"):
+        await read_layer_async(chunks(), digest=digest(packed(RAW)))
 
 
 def test_an_archive_of_another_diff_id_is_refused():

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.systems.images.layer_kit import tar
 from trimtab.systems.images.layers.problems import LayerDamaged, LayerError, LayerTooLarge, Limits
-from trimtab.systems.images.layers.tar import Entry, Kind, Walker, clean
+from trimtab.systems.images.layers.tar import Entry, Kind, Walker
+from trimtab.systems.images.layers.tar_header import clean
 
 LONG = "folder/" * 30 + "x" * 120
 

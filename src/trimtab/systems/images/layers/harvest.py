@@ -14,13 +14,15 @@ import msgspec
 from trimtab.systems.images.layers.problems import LIMITS, LayerTooLarge, Limits
 from trimtab.systems.images.layers.result import Finding, LayerResult, path_key
 from trimtab.systems.images.layers.sinks import Executable, Whole
-from trimtab.systems.images.layers.tar import Entry, Kind, Sink, clean
+from trimtab.systems.images.layers.tar import Entry, Kind, Sink
+from trimtab.systems.images.layers.tar_header import clean
 from trimtab.systems.images.packages import debian_copyright, executables, rpm
 from trimtab.systems.images.packages.distro import read_os_release
 from trimtab.systems.images.packages.formats import Read, is_os_release, recognise
 from trimtab.systems.images.packages.package import Body, Distro, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
+_FILE, _DIRECTORY, _SYMLINK, _HARDLINK = Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK, Kind.HARDLINK  # quick to look up
 _MAX_NAME, _MAX_LICENSES = 1000, 20_000  # characters
 
 
@@ -61,20 +63,21 @@ class Harvest:
 
     def visit(self, entry: Entry) -> Sink | None:
         """Where the body of the entry goes, if it is wanted."""
-        path = entry.path
+        path, kind = entry.path, entry.kind
         folder, _, name = path.rpartition("/")
         if name.startswith(".wh."):
             self._whiteout(folder, name)
             return None
-        if entry.kind is Kind.DIRECTORY:
+        if kind is _DIRECTORY:
             return None
         self._paths.append(path_key(path))
-        self._forget(path)
-        if entry.kind is Kind.FILE:
+        if path in self._found or path in self._held or path in self._distros or path in self._links:
+            self._forget(path)
+        if kind is _FILE:
             return self._file(entry, name)
-        if entry.kind is Kind.HARDLINK:
+        if kind is _HARDLINK:
             self._hardlink(entry)
-        elif entry.kind is Kind.SYMLINK and is_os_release(path):
+        elif kind is _SYMLINK and is_os_release(path):
             self._links[path] = link_target(path, entry.target, self._limits)
         return None
 
