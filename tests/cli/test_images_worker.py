@@ -12,10 +12,12 @@ from tests.cli.conftest import Program
 from tests.runtime.widgets import until_found
 from tests.systems.images.station import debian
 from trimtab.client.api import ApiClient
+from trimtab.client.transport import Call
 from trimtab.lab.registry import Registry as LabRegistry
 from trimtab.lab.registry_images import Pusher
 from trimtab.model.clock import SystemClock
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.scheme import Untyped
 from trimtab.runtime.prepare import prepare
 from trimtab.runtime.queue import connect
 from trimtab.storage.folder import FolderBlobs
@@ -97,3 +99,21 @@ def test_a_worker_whose_server_is_away_says_so(bare: Program) -> None:
     assert process.returncode == 1
     assert err.startswith(f"error: https://127.0.0.1:{port} does not answer")
     assert "secret-token" not in err
+
+
+async def test_a_worker_that_may_not_act_as_the_system_says_what_helps(
+    images: Program, images_client: ApiClient
+) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "w", "namespace": images.namespace}}
+    await images_client.create(Untyped(account))
+    path = f"/api/v1/namespaces/{images.namespace}/serviceaccounts/w/token"
+    asked = Call(method="POST", path=path, body=b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}')
+    token = json.loads((await images_client.transport.call(asked)).body)["status"]["token"]
+    document = json.loads((images.folder / "kubeconfig").read_text())
+    document["users"][0]["user"] = {"token": token}
+    words = ("--nats", "nats://127.0.0.1:1", "--blobs", "blobs", "--kubeconfig")
+    ran = images("images", "worker", *words, images.write("of-w", json.dumps(document)))
+    assert ran.code == 4
+    assert "cannot impersonate" in ran.err
+    assert "may impersonate system:serviceaccount:trimtab-system:images, or --no-impersonate" in ran.err
+    assert token not in ran.err

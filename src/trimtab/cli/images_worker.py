@@ -6,18 +6,21 @@ import asyncio
 from pathlib import Path
 
 from trimtab.cli.access import Access, configured
-from trimtab.cli.codes import FAILED, USAGE, Problem, complain, told
+from trimtab.cli.codes import FAILED, REFUSED, USAGE, Problem, complain, told
 from trimtab.cli.interrupts import stop_on_signals
 from trimtab.cli.means import Places, as_system, means
 from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem, load, scheme_of
+from trimtab.client.api import ApiClient
 from trimtab.client.config import Config
 from trimtab.client.connect import connect
 from trimtab.client.transport import FAILURES, Call
 from trimtab.model.clock import SystemClock
+from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.runtime.credentials import Credentials
 from trimtab.runtime.queue import QueueUnavailable
+from trimtab.runtime.rights import account
 from trimtab.runtime.system import System
 from trimtab.storage.blobs import BlobError
 from trimtab.storage.connect import BlobsConfigError
@@ -74,7 +77,7 @@ async def _work(options: Options, system: System, config: Config) -> int:
     client = connect(config=config, scheme=scheme_of((system,)))
     clock = SystemClock()
     try:
-        await client.transport.call(Call(method="GET", path="/version"))  # better told now than by each message
+        await _greet(client, options, system)
         async with means(options) as given, Connections() as connections, Credentials(client) as credentials:
             if given.blobs is None:
                 raise Problem("name the place for blobs with --blobs URL", USAGE)
@@ -96,3 +99,17 @@ async def _work(options: Options, system: System, config: Config) -> int:
     finally:
         await client.close()
     return 0
+
+
+async def _greet(client: ApiClient, options: Options, system: System) -> None:
+    """What is wrong is better told now than by each message."""
+    try:
+        await client.transport.call(Call(method="GET", path="/version"))
+    except StatusError as error:
+        if error.code != 403 or not options.impersonate:
+            raise
+        raise Problem(
+            f"{error.message}; take a kubeconfig whose user may impersonate {account(system)}, or --no-impersonate"
+            " with one of that account itself",
+            REFUSED,
+        ) from None
