@@ -7,11 +7,11 @@ and what was named before is let go after.
 from __future__ import annotations
 
 import contextlib
-import functools
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NamedTuple
 
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.blobs import Place, opened
@@ -22,10 +22,10 @@ from trimtab.model.objectmeta import ObjectMeta
 from trimtab.storage.blobs import CHUNK, Blobs, Digest, parse_digest
 from trimtab.storage.threads import in_thread
 from trimtab.systems.images.kinds import VEXSource, VEXSourceSpec
-from trimtab.systems.images.vex_sources import LARGEST_BLOB, LIMITS
-from trimtab.systems.images.vulnerabilities.openvex import VexError
+from trimtab.systems.images.vex_sources import LARGEST_BLOB, LIMITS, MOST_STATEMENTS
+from trimtab.systems.images.vulnerabilities.openvex import VexDocument, VexError
 from trimtab.systems.images.vulnerabilities.sources import SourceError, documents
-from trimtab.systems.images.vulnerabilities.vex_repository import VexRepository, read_repository
+from trimtab.systems.images.vulnerabilities.vex_repository import each_document, name_of
 
 MANAGER = "trimtab-images"
 MEDIA_TYPE = "application/zip"
@@ -40,12 +40,16 @@ def import_vex(access: Access, source: Path, name: str, place: Place) -> int:
 
 async def _import(access: Access, source: Path, name: str, place: Place) -> int:
     try:
-        found = await in_thread(functools.partial(read_repository, source, limits=LIMITS))
+        found = await in_thread(_counted, source)
     except (SourceError, VexError) as error:
         raise Problem(str(error)) from None
     if not found.documents:
         why = f": {found.skipped[0]}" if found.skipped else ""
         raise Problem(f"{source} has no OpenVEX document that can be read{why}")
+    if found.statements > MOST_STATEMENTS:
+        raise Problem(
+            f"{source} has more than {MOST_STATEMENTS:,} statements: import parts of it, each as its own source"
+        )
     with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
         packed = Path(folder, "repository.zip")
         await in_thread(_pack, source, packed)
@@ -109,12 +113,32 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _tell(name: str, found: VexRepository) -> None:
-    statements = sum(len(document.statements) for document in found.documents)
-    print(f"vexsource/{name}: {len(found.documents)} documents with {statements} statements of {shown(found.name)}")
-    left_out = [f"{document.id}: {problem}" for document in found.documents for problem in document.problems]
-    skipped = [*found.skipped, *left_out]
-    for text in skipped[:SKIPPED]:
+class _Counted(NamedTuple):
+    name: str
+    documents: int
+    statements: int
+    skipped: list[str]
+    more: int
+
+
+def _counted(source: Path) -> _Counted:
+    documents = statements = more = 0
+    skipped: list[str] = []
+    for each in each_document(source, limits=LIMITS):
+        if isinstance(each, VexDocument):
+            documents += 1
+            statements += len(each.statements)
+            skipped += [f"{each.id}: {problem}" for problem in each.problems]
+        else:
+            skipped.append(f"{each.name}: {each.why}")
+        more += len(skipped[SKIPPED:])
+        del skipped[SKIPPED:]
+    return _Counted(name_of(source, limits=LIMITS), documents, statements, skipped, more)
+
+
+def _tell(name: str, found: _Counted) -> None:
+    print(f"vexsource/{name}: {found.documents} documents with {found.statements} statements of {shown(found.name)}")
+    for text in found.skipped:
         print(f"skipped: {shown(text)}")
-    if len(skipped) > SKIPPED:
-        print(f"and {len(skipped) - SKIPPED} more were skipped")
+    if found.more:
+        print(f"and {found.more} more were skipped")

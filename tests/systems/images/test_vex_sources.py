@@ -26,11 +26,13 @@ from trimtab.storage.blobs import BlobDamaged
 from trimtab.storage.folder import FolderBlobs
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.images.kinds import ConfigMapRef, VEXSource, VEXSourceSpec
-from trimtab.systems.images.vex_sources import VexSources, looked_up, read_source
+from trimtab.systems.images.vex_sources import Found, Part, VexSources, compile_one, describe, looked_up, read_source
 from trimtab.systems.images.vex_store import load, writing
 from trimtab.systems.images.vulnerabilities.openvex import Product, Statement, VexDocument
 from trimtab.systems.images.vulnerabilities.report import Finding
+from trimtab.systems.images.vulnerabilities.sources import Limits
 from trimtab.systems.images.vulnerabilities.vex import VexIndex
+from trimtab.testing.clock import FakeClock
 
 BASH = "pkg:deb/debian/bash"
 NAMES = [f"CVE-{number}" for number in range(10)]
@@ -66,7 +68,7 @@ async def config_map(client: ApiClient, namespace: str, name: str, **fields: Any
 
 async def vulnerabilities(sources: VexSources, namespace: str) -> list[str]:
     async with sources.statements(namespace) as found:
-        documents = load(found.path, NAMES) if found.path else ()
+        documents = load(found.paths, NAMES).documents
     return sorted(
         name for document in documents for statement in document.statements for name in statement.vulnerabilities
     )
@@ -86,7 +88,7 @@ def repository(**documents: str) -> bytes:
 
 async def test_without_sources_nobody_says_anything(sources: VexSources, namespace: str) -> None:
     async with sources.statements(namespace) as found:
-        assert found == (None, "")
+        assert found == ((), "")
 
 
 async def test_all_kinds_of_sources_are_gathered(
@@ -112,7 +114,7 @@ async def test_a_source_that_is_switched_off_or_in_another_namespace_does_not_co
 
 async def test_a_source_says_how_much_it_has(defined: ApiClient, namespace: str, blobs: FolderBlobs) -> None:
     read = await read_source(defined, blobs, await source(defined, namespace, "inline", inline=ONE))
-    assert (read.documents, read.statements, read.skipped, read.problem) == (("urn:vex:1",), 1, (), "")
+    assert (read.documents, read.statements, read.skipped, read.problem) == (1, 1, (), "")
 
 
 async def test_a_process_of_its_own_reads_the_same(
@@ -121,7 +123,7 @@ async def test_a_process_of_its_own_reads_the_same(
     hub = await source(defined, namespace, "hub", blob=await blobs.put(repository(one=ONE, bad="{")))
     read = await read_source(defined, blobs, hub, workers=workers)
     assert read == await read_source(defined, blobs, hub)
-    assert (read.documents, read.statements) == (("urn:vex:1",), 1)
+    assert (read.documents, read.statements) == (1, 1)
     assert "pkg/bad.json" in read.skipped[0]
 
 
@@ -132,7 +134,7 @@ async def test_a_key_that_is_no_document_is_skipped_and_named(
     await config_map(defined, namespace, "mixed", data={"bad": "{", "good": ONE}, binary_data=more)
     mixed = await source(defined, namespace, "mixed", config_map=ConfigMapRef(name="mixed"))
     read = await read_source(defined, blobs, mixed)
-    assert (len(read.documents), read.problem) == (2, "")
+    assert (read.documents, read.problem) == (2, "")
     assert len(read.skipped) == 1
     assert read.skipped[0].startswith("bad: it is no OpenVEX document")
 
@@ -163,7 +165,7 @@ async def test_a_source_that_leads_nowhere_says_so_and_others_count(
     broken = await source(defined, namespace, "broken", **spec)
     read = await read_source(defined, blobs, broken)
     assert why in read.problem
-    assert read.documents == ()
+    assert read.documents == 0
     await source(defined, namespace, "good", inline=ONE)
     assert await vulnerabilities(sources, namespace) == ["CVE-1"]
 
@@ -240,6 +242,100 @@ async def test_a_blob_that_comes_back_counts_again(
     assert await vulnerabilities(sources, namespace) == ["CVE-1"]
 
 
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def bomb(inside: str = "[%s]", piece: str = "{}", size: int = 8 << 20) -> bytes:
+    """A repository with one document of many small parts, as large as a document may be."""
+    head = '{"@context":"https://openvex.dev/ns/v0.2.0","@id":"urn:bomb","statements":'
+    many = ",".join([piece] * ((size - len(head) - len(inside)) // (len(piece) + 1)))
+    return repository(bomb=f"{head}{inside % many}}}")
+
+
+STATEMENT = '[{"vulnerability":{"name":"CVE-9"%s},"products":[%s],"status":"fixed"}]'
+
+
+@pytest.mark.parametrize(
+    ("inside", "piece"),
+    [
+        ("[%s]", "{}"),
+        (STATEMENT % ("", "%s"), "{}"),
+        (STATEMENT % ("", "%s"), '"pkg:"'),
+        (STATEMENT % ("", '{"@id":"pkg:a/b","subcomponents":[%s]}'), "{}"),
+        (STATEMENT % ("", '{"@id":"pkg:a/b","identifiers":{"a":[%s]}}'), "[]"),
+        (STATEMENT % (',"aliases":[%s]', '"pkg:a/b"'), '""'),
+    ],
+)
+async def test_whatever_is_in_a_document_of_the_largest_size_it_can_be_read(
+    defined: ApiClient, namespace: str, blobs: FolderBlobs, workers: Workers, inside: str, piece: str
+) -> None:
+    digest = await blobs.put(bomb(inside, piece))
+    read = await read_source(defined, blobs, await source(defined, namespace, "bomb", blob=digest), workers=workers)
+    assert "memory" not in read.problem
+    assert read.digest == digest
+
+
+async def test_a_source_that_takes_too_much_memory_is_told_and_others_count(
+    defined: ApiClient,
+    namespace: str,
+    blobs: FolderBlobs,
+    sources: VexSources,
+    workers: Workers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trimtab.systems.images.vex_sources.MEMORY", 128 << 20)
+    large = await source(defined, namespace, "large", blob=await blobs.put(bomb()))
+    await source(defined, namespace, "good", inline=ONE)
+    assert "memory" in (await read_source(defined, blobs, large, workers=workers)).problem
+    assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+
+
+@pytest.mark.parametrize(("limit", "why"), [("MOST_STATEMENTS", "more than 1 statements"), ("LIMITS", "bytes")])
+def test_nothing_counts_of_a_source_over_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, why: str
+) -> None:
+    (tmp_path / "hub.zip").write_bytes(repository(one=ONE, two=TWO))
+    part = Part(Found(blob="sha256:1"), tmp_path / "hub.zip")
+    value = {"MOST_STATEMENTS": 1, "LIMITS": Limits(total_bytes=len(ONE) + 200)}[limit]
+    monkeypatch.setattr(f"trimtab.systems.images.vex_sources.{limit}", value)
+    assert why in describe(part).problem
+    compile_one(part, tmp_path / "store")
+    assert load([tmp_path / "store"], NAMES).documents == ()
+
+
+async def test_a_source_whose_process_ends_badly_is_tried_again_later_and_not_named_as_read(
+    defined: ApiClient,
+    namespace: str,
+    blobs: FolderBlobs,
+    workers: Workers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FakeClock()
+    sources = VexSources(defined, blobs, Scratch(tmp_path / "scratch", 1 << 30), workers, clock=clock)
+    await source(defined, namespace, "one", inline=ONE)
+    with monkeypatch.context() as slow:
+        slow.setattr("trimtab.systems.images.vex_sources.COMPILE_TIMEOUT", 1e-6)
+        async with sources.statements(namespace) as found:
+            assert found == ((), "")
+    assert await vulnerabilities(sources, namespace) == []
+    await clock.advance(600)
+    async with sources.statements(namespace) as found:
+        assert (len(found.paths), found.digest) == (1, (await looked_up(defined, blobs, namespace))[0])
+
+
+def test_a_source_that_says_more_of_what_is_asked_than_a_scan_can_hold_is_left_out(tmp_path: Path) -> None:
+    many = tuple(Statement(vulnerabilities=("CVE-1",), products=(Product((BASH,)),), status="fixed") for _ in range(50))
+    for name, said in {"loud": many, "short": many[:1]}.items():
+        with writing(tmp_path / name) as writer:
+            writer.add(VexDocument(id=name, author="", version=1, timestamp="", statements=said))
+    paths = [tmp_path / "loud", tmp_path / "short"]
+    assert [document.id for document in load(paths, ["CVE-1"]).documents] == ["loud", "short"]
+    documents, left_out = load(paths, ["CVE-1"], most_bytes=1000)
+    assert ([document.id for document in documents], left_out) == (["short"], (tmp_path / "loud",))
+    assert len(load(paths, ["CVE-2"], most_bytes=1000).documents) == 2
+
+
 statements = st.builds(
     Statement,
     vulnerabilities=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True).map(tuple),
@@ -266,8 +362,9 @@ def test_what_is_said_of_a_vulnerability_is_the_same_from_the_file_as_from_all_d
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "store")
         with writing(path) as writer:
-            writer.add(given_documents)
-        stored = VexIndex(load(path, [name])).about(finding)
+            for document in given_documents:
+                writer.add(document)
+        stored = VexIndex(load([path], [name]).documents).about(finding)
     told = VexIndex(given_documents).about(finding)
     assert [said.statement for said in stored] == [said.statement for said in told]
     assert [said.document.version for said in stored] == [said.document.version for said in told]

@@ -48,16 +48,27 @@ class VexController(Controller[VEXSource]):
     async def _read(self, source: VEXSource) -> Result | None:
         from trimtab.systems.images.vex_sources import read_source
 
-        if source.spec.blob:
-            with contextlib.suppress(BlobMissing, ValueError):  # reading says so
-                await self._blobs.pin(parse_digest(source.spec.blob), _owner(source))
+        await self._hold(source)
         found = await read_source(self.client, self._blobs, source, workers=self._context.workers)
         request = Request(source.namespace, source.name)
         contents = f"{uid_of(source)}/{source.metadata.generation}/{_contents(source, found)}"
         is_new = self._contents.get(request) != contents
         await write_status(self.client, source, self._status(source, found, is_new=is_new))
         self._contents[request] = contents
-        return Result(requeue_after=LOOK_EVERY) if source.spec.config_map or found.problem else None
+        is_to_change = bool(source.spec.config_map) or (found.problem and not found.digest)
+        return Result(requeue_after=LOOK_EVERY) if is_to_change else None
+
+    async def _hold(self, source: VEXSource) -> None:
+        """The blob that it names is pinned, and no other that it named before. The first pin makes the blob young, so that
+        nobody collects it between the second and the third step."""
+        owner = _owner(source)
+        with contextlib.suppress(BlobMissing, ValueError):  # reading says so
+            digest = parse_digest(source.spec.blob or "")
+            await self._blobs.pin(digest, owner)
+            await self._blobs.unpin(owner)
+            await self._blobs.pin(digest, owner)
+            return
+        await self._blobs.unpin(owner)
 
     async def _let_go(self, source: VEXSource) -> None:
         await self._blobs.unpin(_owner(source))
@@ -74,7 +85,7 @@ class VexController(Controller[VEXSource]):
         ok, reason, message = _verdict(source, found)
         return before.replace(
             conditions=ready(before.conditions, self.clock, generation, ok, reason, message),
-            documents=len(found.documents),
+            documents=found.documents,
             statements=found.statements,
             skipped=found.skipped or UNSET,
             read_at=format_time(self.clock.now()) if is_new or not before.read_at else before.read_at,

@@ -22,7 +22,8 @@ class Unreadable(ValueError):  # noqa: N818 - it reads as what happened
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """The report as a document, and what its resource says of it. `database` is the digest of what was read."""
+    """The report as a document, and what its resource says of it. `database` is the digest of what was read, and
+    `left_out` counts the sources of VEX statements that say too much of what was found."""
 
     document: bytes
     database: str
@@ -30,18 +31,20 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     top: tuple[TopFinding, ...]
     not_checked: int
     not_comparable: int
+    left_out: int = 0
 
 
-def examine(inventory: bytes, database: Path, statements: Path | None, image: tuple[str, ...]) -> Examined:
-    """`image` are package URLs that mean it. Unreadable, DatabaseError."""
+def examine(inventory: bytes, database: Path, statements: tuple[Path, ...], image: tuple[str, ...]) -> Examined:
+    """`statements` are files of `vex_store`, `image` are package URLs that mean it. Unreadable, DatabaseError."""
     try:
         found = msgspec.msgpack.decode(inventory, type=Inventory)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Unreadable("the inventory of the SBOM cannot be read by this version") from None
     report = scan_file(found.packages, found.distro, database)
     names = {name for finding in _findings(report) for name in (finding.id, *finding.aliases)}
-    if statements is not None and names:
-        documents = vex_store.load(statements, names)
+    left_out: tuple[Path, ...] = ()
+    if statements and names:
+        documents, left_out = vex_store.load(statements, names)
         report = vex.apply(report, documents, image=image, packages=found.packages)
     return Examined(
         document=msgspec.json.encode(report),
@@ -50,6 +53,7 @@ def examine(inventory: bytes, database: Path, statements: Path | None, image: tu
         top=top_of(report),
         not_checked=sum(each.packages for each in report.uncovered),
         not_comparable=report.not_comparable_count,
+        left_out=len(left_out),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from trimtab.model.backoff import Chance
 from trimtab.model.clock import format_time
 from trimtab.model.errors import StatusError
+from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.objects import is_deleting, uid_of
 from trimtab.runtime.owners import own, owned_by
@@ -52,7 +53,7 @@ class ScanHandler:
     def __init__(self, tools: Tools, *, chance: Chance | None = None) -> None:
         self._tools = tools
         self._databases = Databases(tools.client, tools.blobs, tools.scratch)
-        self._vex = VexSources(tools.client, tools.blobs, tools.scratch, tools.workers)
+        self._vex = VexSources(tools.client, tools.blobs, tools.scratch, tools.workers, clock=tools.clock)
         self._patience = Patience(chance)
 
     async def handle(self, message: ScanSBOM) -> None:
@@ -86,7 +87,7 @@ class ScanHandler:
             async with self._databases.opened() as database, self._vex.statements(sbom.namespace) as statements:
                 inventory = await self._inventory(sbom)
                 examined: Examined = await tools.workers.run(
-                    examine, inventory, database.path, statements.path, _image(sbom), timeout=TIMEOUT
+                    examine, inventory, database.path, statements.paths, _image(sbom), timeout=TIMEOUT
                 )
         except NoDatabase as error:
             raise Failed("NoDatabase", str(error)) from None
@@ -95,6 +96,8 @@ class ScanHandler:
             raise Failed("DatabaseUnreadable", f"{why} with `trimtab images import-db`") from None
         except Unreadable as error:
             raise Failed("InventoryUnreadable", f"{error}: delete the SBOM, and discover again") from None
+        if examined.left_out:
+            log.warning("VEX sources say too much of one image to be heard", sbom=sbom.name, sources=examined.left_out)
         try:
             document = await tools.blobs.put(examined.document, media_type=MEDIA_TYPE)
         except BlobTooLarge as error:
