@@ -13,7 +13,8 @@ from trimtab.storage.folder import FolderBlobs
 from trimtab.systems.discovery.findings import LoginEnd, NotIdentified, Outcome
 from trimtab.systems.discovery.kinds import DiscoveryRule
 from trimtab.systems.discovery.ledger.attempts import Attempts
-from trimtab.systems.discovery.ledger.book import Book, Books
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.ledger.books import Books
 from trimtab.testing.clock import FakeClock
 
 WINDOW = 900.0

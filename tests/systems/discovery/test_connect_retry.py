@@ -19,7 +19,7 @@ from trimtab.model.objectmeta import ObjectMeta
 from trimtab.storage.blobs import Digest, read
 from trimtab.storage.folder import FolderBlobs
 from trimtab.systems.discovery.asking import Asker, Opened
-from trimtab.systems.discovery.findings import Access, Identified, Login, NotIdentified, Outcome, Tls
+from trimtab.systems.discovery.findings import Access, Identified, Identifier, Login, NotIdentified, Outcome, Tls
 from trimtab.systems.discovery.kinds import (
     DiscoveryInfo,
     DiscoveryRule,
@@ -27,7 +27,7 @@ from trimtab.systems.discovery.kinds import (
     TargetConnectionProfileSpec,
 )
 from trimtab.systems.discovery.ledger.attempts import Attempts
-from trimtab.systems.discovery.ledger.book import Books
+from trimtab.systems.discovery.ledger.books import Books
 from trimtab.systems.discovery.ledger.records import decode
 from trimtab.systems.discovery.settings import Connection, Settings
 from trimtab.systems.discovery.vendors.choice import Vendors
@@ -121,7 +121,7 @@ class Moody:
         return
 
 
-def asker(device: Moody, clock: FakeClock, folder: Path) -> Asker:
+def asker(device: Identifier, clock: FakeClock, folder: Path) -> Asker:
     rule = DiscoveryRule(metadata=ObjectMeta(name="lab", namespace="lab", uid="1"), spec=UNSET)
     book = Kept(FolderBlobs(folder), None, rule)  # type: ignore[arg-type]
     spec = TargetConnectionProfileSpec(protocol="ssh", connect_retry=Duration("10s"))

@@ -20,10 +20,10 @@ from trimtab.systems.discovery.ledger.records import (
     Ledger,
     LedgerDamaged,
     Misses,
+    counting,
     decode,
     encode,
     noted,
-    same_device,
     siblings,
     trimmed,
     woken,
@@ -200,19 +200,32 @@ class TestWaking:
         assert woken(ledger, NOW).records["a"].logins["ssh"].back == NOW
 
 
-def test_the_same_device_is_known_by_other_protocols_and_addresses() -> None:
-    one, two, three = (LoginRecord(worked=name) for name in ("one", "two", "three"))
-    ledger = Ledger(
-        records={
-            "10.0.0.1": AddressRecord(logins={"ssh": one, "gnmi": two}, target="leaf1"),
-            "10.0.0.2": AddressRecord(logins={"ssh": three}, target="leaf1"),
-            "10.0.0.3": AddressRecord(logins={"ssh": one}, target="leaf2"),
-        }
-    )
-    family = siblings(ledger)
-    assert family == {"leaf1": ("10.0.0.1", "10.0.0.2"), "leaf2": ("10.0.0.3",)}
-    assert same_device(ledger, "10.0.0.1", "ssh", family["leaf1"]) == [two, three]
-    assert same_device(ledger, "10.0.0.9", "ssh") == []
+def test_addresses_of_one_target_are_one_device() -> None:
+    targets = {"10.0.0.2": "leaf1", "10.0.0.1": "leaf1", "10.0.0.3": "leaf2", "10.0.0.4": ""}
+    ledger = Ledger(records={address: AddressRecord(target=target) for address, target in targets.items()})
+    assert siblings(ledger) == {"leaf1": ("10.0.0.1", "10.0.0.2"), "leaf2": ("10.0.0.3",)}
+
+
+class TestCounting:
+    """What is left of a rule that sweeps no more."""
+
+    REFUSED = failed(LoginRecord(), "x", NOW)
+
+    def test_what_devices_may_count_stays_with_the_key_and_the_other_addresses_of_the_device(self) -> None:
+        refused = AddressRecord(detail="no", logins={"ssh": self.REFUSED}, pins={"ssh": "key"}, target="leaf1")
+        other, stranger = AddressRecord(target="leaf1"), AddressRecord(logins={"ssh": LoginRecord(worked="x")})
+        ledger = Ledger(records={"a": refused, "b": other, "c": stranger}, outcomes=b"abc")
+        left = counting(ledger, NOW, 900)
+        assert left.records == {"a": msgspec.structs.replace(refused, detail=""), "b": other}
+        assert left.outcomes == b""
+
+    def test_a_refusal_counts_though_the_credential_was_accepted_since(self) -> None:
+        login = succeeded(attempted(self.REFUSED, "x", NOW), "x", NOW)
+        assert counting(Ledger(records={"a": AddressRecord(logins={"ssh": login})}), NOW, 900).records
+
+    def test_nothing_counts_after_the_window(self) -> None:
+        ledger = Ledger(records={"a": AddressRecord(logins={"ssh": self.REFUSED})})
+        assert not counting(ledger, NOW + 900, 900).records
 
 
 def large() -> Ledger:

@@ -84,10 +84,12 @@ class Asker:
             return login.secret, await self._identify(address, connection, login, opening.answer)
         protocol = connection.spec.protocol
         by_name = {login.secret: login for login in connection.logins}
-        secret = await self._attempts.begin(address, protocol, tuple(by_name))
-        identified = await self._identify(address, connection, by_name[secret], opening.answer, counted=True)
-        self._attempts.end(address, protocol, secret)
-        return secret, identified
+        waits = protocol in ADMITS or not connection.spec.insecure
+        async with self._attempts.device(address, protocol):
+            secret = await self._attempts.begin(address, protocol, tuple(by_name), waits=waits)
+            identified = await self._identify(address, connection, by_name[secret], opening.answer, counted=True)
+            self._attempts.end(address, protocol, secret)
+            return secret, identified
 
     async def _identify(
         self, address: str, connection: Connection, login: Login, answer: bytes, *, counted: bool = False
@@ -99,6 +101,7 @@ class Asker:
 
             async def admit(key: str) -> None:
                 if key not in admitted:  # an identifier may log in twice
+                    await stack.aclose()  # who waits for one key holds no other: two could wait for each other
                     await stack.enter_async_context(attempts.turn(address, protocol, key))
                     admitted.add(key)
 

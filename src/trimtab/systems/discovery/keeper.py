@@ -24,7 +24,8 @@ from trimtab.runtime.status import ready
 from trimtab.systems.discovery.findings import Identifier
 from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleStatus, Target
 from trimtab.systems.discovery.kinds.rule import RUN_ANNOTATION
-from trimtab.systems.discovery.ledger.book import Books, owner_of
+from trimtab.systems.discovery.ledger.book import owner_of
+from trimtab.systems.discovery.ledger.books import Books
 from trimtab.systems.discovery.loop import Loop
 from trimtab.systems.discovery.measures import Measures
 from trimtab.systems.discovery.scope.implementations import Pods, Services
@@ -73,6 +74,7 @@ class Keeper:
         """Another process leads: not a packet more. Runs that went on go on there."""
         loops, self.loops = list(self.loops.values()), {}
         await asyncio.gather(*(loop.stop() for loop in loops), return_exceptions=True)
+        self._tools.books.doubt()
 
     async def stop(self) -> None:
         await self.pause()
@@ -155,8 +157,10 @@ class Keeper:
             return
 
     async def let_go(self, rule: DiscoveryRule) -> None:
-        """Its Targets go by their owner reference; its blobs are let go here."""
+        """Its Targets go by their owner reference; its blobs are let go here. What it has tried is remembered: whoever
+        makes it anew may have no more tries."""
         request = Request(rule.namespace, rule.name)
+        await self._tools.books.recall(self._client, self._blobs, self._clock.now().timestamp())
         await self.end(request, "")
         self._followed.pop(request, None)
         self._measures.forget(rule.namespace, rule.name)

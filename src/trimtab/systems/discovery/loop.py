@@ -75,7 +75,7 @@ class Loop:
             finally:
                 await ended(self._task)
         await self._book.close()
-        self._tools.books.close(self._book)
+        self._tools.books.leave(self._book, self._tools.clock.now().timestamp())
         for identifier in self._identifiers.values():
             await identifier.close()
         if reason:
@@ -130,6 +130,7 @@ class Loop:
             protocols = (connection.spec.protocol for connection in self.settings.connections)
             self._identifiers = await self._tools.identifiers(protocols, self.settings.vendors)
         rule = await self._teller.tell(lambda status: status.replace(start_time=format_time(clock.now())))
+        await self._tools.books.recall(self._tools.client, self._tools.blobs, clock.now().timestamp())
         problem = await self._book.load(rule)
         if problem:
             note = f"what was known of each address cannot be read, and is learned anew: {problem}"

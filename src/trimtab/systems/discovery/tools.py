@@ -13,7 +13,7 @@ from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.events import Recorder
 from trimtab.storage.blobs import Blobs
 from trimtab.systems.discovery.findings import Identifier
-from trimtab.systems.discovery.ledger.book import Books
+from trimtab.systems.discovery.ledger.books import Books
 from trimtab.systems.discovery.measures import Measures
 from trimtab.systems.discovery.scope.plan import Shared
 from trimtab.systems.discovery.scope.sources import Resolve

@@ -7,9 +7,8 @@ of the question, locks nobody out, and does not come here.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -17,9 +16,11 @@ import msgspec
 from trimtab.model.clock import Clock, format_time
 from trimtab.systems.discovery.findings import NotIdentified, Outcome
 from trimtab.systems.discovery.ledger import logins
-from trimtab.systems.discovery.ledger.book import Book, Books
+from trimtab.systems.discovery.ledger.book import Book
+from trimtab.systems.discovery.ledger.books import Books, Past, Place
+from trimtab.systems.discovery.ledger.faces import Faces
 from trimtab.systems.discovery.ledger.logins import LoginRecord, Use
-from trimtab.systems.discovery.ledger.records import AddressRecord, same_device, siblings
+from trimtab.systems.discovery.ledger.records import AddressRecord
 
 
 class Attempts:
@@ -27,22 +28,35 @@ class Attempts:
 
     def __init__(self, book: Book, books: Books, clock: Clock, window: float) -> None:
         self._book, self._books, self._clock, self._window = book, books, clock, window
-        self._siblings = siblings(book.ledger)
-        self._shown = _shown(book)
-        self._elsewhere_shown = _shown_to(books.others(book))
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._pins = {protocol: frozenset(keys) for protocol, keys in self._shown.items()}
+        book.faces = Faces(book.ledger)
+        books.lasting(window)
+        self._pins = book.faces.keys()
 
-    async def begin(self, address: str, protocol: str, secrets: Sequence[str]) -> str:
+    @contextlib.asynccontextmanager
+    async def device(self, address: str, protocol: str) -> AsyncIterator[None]:
+        """From before `begin` until after `end`: one login at a time on a device, at whichever of the addresses that any
+        rule knows for its own. For what is under way counts as a refusal, until its end is told."""
+        known = (self._book, *self._books.others(self._book))
+        async with self._books.devices.of(min(book.faces.of(address)[0] for book in known)):
+            try:
+                yield
+            finally:
+                self._sent(address, protocol)
+
+    async def begin(self, address: str, protocol: str, secrets: Sequence[str], *, waits: bool = False) -> str:
         """The credential to try now. The attempt is noted, durably unless this credential has worked there before.
-        NotIdentified while none may be tried."""
+        NotIdentified while none may be tried. `waits` when nothing is sent before the device's `turn` has come."""
         if self._now < self._book.closed_until:
             raise _waiting(self._book.closed_until, "what was known of logins is lost")
         record = self._login(address, protocol)
-        choice = logins.choose(record, secrets, self._now, self._window, others=self._elsewhere(address, protocol))
+        choice = logins.choose(
+            record, secrets, self._now, self._window, others=self._elsewhere(address, protocol).values()
+        )
         if not isinstance(choice, Use):
             raise _waiting(choice.until, choice.cause.value)
         self._put_login(address, protocol, logins.attempted(record, choice.secret, self._now))
+        if waits:
+            self._books.unsent[id(self._book), address, protocol] = record
         if record.worked != choice.secret:
             try:
                 await self._book.commit()
@@ -69,22 +83,21 @@ class Attempts:
 
     @contextlib.asynccontextmanager
     async def turn(self, address: str, protocol: str, key: str) -> AsyncIterator[None]:
-        """Addresses that show one key are one device: they are asked in turn, and a refusal counts for all of them."""
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            addresses = self._shown.setdefault(protocol, {}).setdefault(key, set())
-            known = [(other, self._login(other, protocol)) for other in sorted(addresses - {address})]
-            for book, other in self._elsewhere_shown.get(key, ()):
-                record = book.ledger.records.get(other)
-                known += [(other, login) for login in (record.logins.values() if record is not None else ())]
-            for other, login in known:
+        """Addresses that show one key are one device: they are asked in turn, by all rules, and a refusal counts for all
+        of them. Who stands in line is not counted, and looks at what the others came to when it has its turn."""
+        async with self._books.keys.of(key):
+            before = self._books.unsent.get((id(self._book), address, protocol), LoginRecord())
+            same_key = self._by_key(address, protocol, key)
+            for (_, other, _), login in same_key.items():
                 lock = logins.locked(login, self._now, self._window)
                 if lock is not None:
                     raise _waiting(lock.until, f"at {other}, which is the same device, {lock.cause.value}")
-            others = [login for _, login in known]
-            choice = logins.choose(LoginRecord(), (key,), self._now, self._window, others=others)
+            others = {**self._elsewhere(address, protocol), **same_key}
+            choice = logins.choose(before, (key,), self._now, self._window, others=others.values())
             if not isinstance(choice, Use):
                 raise _waiting(choice.until, f"at other addresses of the same device {choice.cause.value}")
-            addresses.add(address)
+            self._book.faces.show(address, protocol, key)
+            self._sent(address, protocol)
             yield
 
     def pin(self, address: str, protocol: str, key: str) -> None:
@@ -93,7 +106,7 @@ class Attempts:
         if record.pins.get(protocol) != key:
             pins = {**record.pins, protocol: key}
             self._book.ledger.records[address] = msgspec.structs.replace(record, pins=pins)
-        self._shown.setdefault(protocol, {}).setdefault(key, set()).add(address)
+        self._book.faces.show(address, protocol, key)
         if key not in self._pins.get(protocol, ()):
             self._pins[protocol] = self._pins.get(protocol, frozenset()) | {key}
 
@@ -103,12 +116,39 @@ class Attempts:
             return frozenset()
         return self._pins[protocol]
 
-    def _elsewhere(self, address: str, protocol: str) -> Iterator[LoginRecord]:
+    def _elsewhere(self, address: str, protocol: str) -> dict[Place, LoginRecord]:
         """What the same device did by other protocols, at its other addresses, and for other rules."""
-        target = self._record(address).target
-        yield from same_device(self._book.ledger, address, protocol, self._siblings.get(target, ()))
-        for other in self._books.others(self._book):
-            yield from same_device(other.ledger, address, "")
+        faces = self._book.faces.of(address)
+        found: dict[Place, LoginRecord] = {}
+        for book in (self._book, *self._books.others(self._book)):
+            for face in {each for own in faces for each in book.faces.of(own)}:
+                found |= self._tried(book, face)
+        found.pop((id(self._book), address, protocol), None)
+        return found
+
+    def _by_key(self, address: str, protocol: str, key: str) -> dict[Place, LoginRecord]:
+        """What was tried at addresses that show the key: by this protocol, and by other rules by any."""
+        found: dict[Place, LoginRecord] = {}
+        for other in self._book.faces.showing(key, protocol) - {address}:  # a whole fleet may show one key
+            found |= self._tried(self._book, other, protocol)
+        for book in self._books.others(self._book):
+            for other in book.faces.showing(key):
+                found |= self._tried(book, other)
+        return dict(sorted(found.items()))
+
+    def _tried(self, book: Book | Past, address: str, protocol: str = "") -> dict[Place, LoginRecord]:
+        """At one address, by one protocol or by all, as one rule knows it. What stands in line is not tried yet."""
+        record = book.ledger.records.get(address)
+        found = {}
+        for name, login in record.logins.items() if record is not None else ():
+            if (login.pending or login.strikes or login.failed) and protocol in ("", name):
+                place = (id(book), address, name)
+                found[place] = self._books.unsent.get(place, login)
+        return found
+
+    def _sent(self, address: str, protocol: str) -> None:
+        """From now on the device may have it, or never gets it."""
+        self._books.unsent.pop((id(self._book), address, protocol), None)
 
     def _login(self, address: str, protocol: str) -> LoginRecord:
         return self._record(address).logins.get(protocol) or LoginRecord()
@@ -130,22 +170,3 @@ def _waiting(until: float, why: str) -> NotIdentified:
     when = format_time(datetime.fromtimestamp(until, tz=UTC))
     detail = f"{why}; so that the device does not lock us out, nothing is tried before {when}"
     return NotIdentified(Outcome.WAITING, detail, login="unsent")
-
-
-def _shown(book: Book) -> dict[str, dict[str, set[str]]]:
-    """By protocol and key, the addresses that showed it."""
-    found: dict[str, dict[str, set[str]]] = {}
-    for address, record in book.ledger.records.items():
-        for protocol, pin in record.pins.items():
-            found.setdefault(protocol, {}).setdefault(pin, set()).add(address)
-    return found
-
-
-def _shown_to(books: Iterable[Book]) -> dict[str, list[tuple[Book, str]]]:
-    """By key, where other rules met it."""
-    found: dict[str, list[tuple[Book, str]]] = {}
-    for book in books:
-        for address, record in book.ledger.records.items():
-            for pin in record.pins.values():
-                found.setdefault(pin, []).append((book, address))
-    return found

@@ -13,6 +13,7 @@ import msgspec
 from trimtab.model.logs import log
 from trimtab.storage.blobs import BlobError, Blobs, BlobsUnavailable, Digest, read
 from trimtab.systems.discovery.kinds import DiscoveryRule
+from trimtab.systems.discovery.ledger.faces import Faces
 from trimtab.systems.discovery.ledger.records import Ledger, LedgerDamaged, decode, encode, woken
 from trimtab.systems.discovery.telling import Teller
 
@@ -21,12 +22,13 @@ MAX_BYTES = 64 << 20
 
 
 class Book:
-    """Of one rule. `ledger` is replaced by whoever notes something; only the loop's own task tree does."""
+    """Of one rule. `ledger` is replaced by whoever notes something; only the loop's own task tree does. `faces` is as each
+    sweep begins."""
 
     def __init__(self, blobs: Blobs, teller: Teller, rule: DiscoveryRule) -> None:
-        self.ledger = Ledger()
+        self.ledger, self.faces = Ledger(), Faces(Ledger())
+        self.owner = owner_of(rule)
         self._blobs, self._teller = blobs, teller
-        self._owner = owner_of(rule)
         self._digest = ""
         self._known = False
         self._pinned: set[str] = set()
@@ -37,11 +39,9 @@ class Book:
         """Read what is known, as the rule says now. Returns why it could not be read, if so: then nothing is known."""
         self._digest = rule.status.ledger if rule.status and rule.status.ledger else ""
         self._known = True
-        if not self._digest:
-            return ""
         try:
-            data = await read(self._blobs, Digest(self._digest), max_bytes=MAX_BYTES)
-            self.ledger = await asyncio.to_thread(decode, data)
+            self.ledger = await ledger_of(self._blobs, rule)
+            self.faces = await asyncio.to_thread(Faces, self.ledger)
         except BlobsUnavailable:
             raise  # it is there, and comes back
         except (BlobError, LedgerDamaged) as error:
@@ -90,7 +90,7 @@ class Book:
         data = await asyncio.to_thread(encode, held)
         digest = await self._blobs.put(data, media_type=MEDIA_TYPE)
         if digest != self._digest:
-            await self._blobs.pin(digest, self._owner)
+            await self._blobs.pin(digest, self.owner)
             before = (self._pinned | {self._digest}) - {digest, ""}
             self._pinned, self._digest = before | {digest}, ""  # while nobody tells whether the status was written
             await self._teller.tell(lambda status: status.replace(ledger=digest))
@@ -102,27 +102,19 @@ class Book:
 
     async def _let_go(self, digest: Digest) -> None:
         try:
-            await self._blobs.unpin(self._owner, digest)
+            await self._blobs.unpin(self.owner, digest)
         except BlobError as error:
             log.warning("a ledger is kept too long", error=str(error))
-
-
-class Books:
-    """The books of all loops of a process."""
-
-    def __init__(self) -> None:
-        self._open: dict[int, Book] = {}
-
-    def open(self, book: Book) -> None:
-        self._open[id(book)] = book
-
-    def close(self, book: Book) -> None:
-        self._open.pop(id(book), None)
-
-    def others(self, book: Book) -> list[Book]:
-        return [other for other in self._open.values() if other is not book]
 
 
 def owner_of(rule: DiscoveryRule) -> str:
     """Whose the blobs are."""
     return f"discoveryrules/{rule.metadata.uid}"
+
+
+async def ledger_of(blobs: Blobs, rule: DiscoveryRule) -> Ledger:
+    """What the rule's status names; an empty one where it names none. BlobError, LedgerDamaged."""
+    digest = rule.status.ledger if rule.status and rule.status.ledger else ""
+    if not digest:
+        return Ledger()
+    return await asyncio.to_thread(decode, await read(blobs, Digest(digest), max_bytes=MAX_BYTES))

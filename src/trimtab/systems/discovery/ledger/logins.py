@@ -118,6 +118,11 @@ def state(record: LoginRecord, now: float, window: float) -> State:
     return State.DOUBTFUL if _settled(record).pending else State.FREE
 
 
+def counts(record: LoginRecord, now: float, window: float) -> bool:
+    """Whether the device may count something of it against us still."""
+    return locked(record, now, window) is not None or bool(_counted(_settled(record), now, window))
+
+
 def attempted(record: LoginRecord, secret: str, now: float) -> LoginRecord:
     """The note before the credential is sent."""
     own = _settled(record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -141,6 +141,23 @@ def trimmed(ledger: Ledger, in_scope: Callable[[str], bool], now: float, window:
     return msgspec.structs.replace(ledger, records=kept) if changed else ledger
 
 
+def counting(ledger: Ledger, now: float, window: float) -> Ledger:
+    """Only what devices may count against us still, with what tells that they are those devices: for other rules, when
+    this one sweeps no more."""
+    tried = {
+        address: record
+        for address, record in ledger.records.items()
+        if any(logins.counts(login, now, window) for login in record.logins.values())
+    }
+    targets = {record.target for record in tried.values()} - {""}
+    kept = {
+        address: AddressRecord(logins=record.logins, pins=record.pins, target=record.target)
+        for address, record in ledger.records.items()
+        if address in tried or record.target in targets
+    }
+    return Ledger(records=kept)
+
+
 def woken(ledger: Ledger, now: float) -> Ledger:
     """The ledger as a new process takes it up: store it before anything is tried. Notes a clock that went back. Where a
     sweep was cut off, the credentials that had worked may have been sent without a note: they count as attempted."""
@@ -149,16 +166,6 @@ def woken(ledger: Ledger, now: float) -> Ledger:
     if not ledger.orderly and all(records[address] is record for address, record in ledger.records.items()):
         return ledger
     return msgspec.structs.replace(ledger, records=records, orderly=False)
-
-
-def same_device(ledger: Ledger, address: str, protocol: str, siblings: Iterable[str] = ()) -> list[LoginRecord]:
-    """For `logins.choose`: what the same device did by other protocols, and at its other addresses (`siblings`)."""
-    found = []
-    for other in dict.fromkeys((address, *siblings)):
-        record = ledger.records.get(other)
-        if record is not None:
-            found += [login for name, login in record.logins.items() if (other, name) != (address, protocol)]
-    return found
 
 
 def siblings(ledger: Ledger) -> dict[str, tuple[str, ...]]:
