@@ -14,14 +14,15 @@ import pytest
 
 from trimtab.model.yaml import load_all
 from trimtab.runtime.queue.contract import MAX_DELIVERIES
-from trimtab.systems.images import conducting, reach, settling
+from trimtab.systems.images import reach, settling
 from trimtab.systems.images.kinds import RegistrySpec, Removal
 from trimtab.systems.images.kinds.job import MOST_ERRORS, REGISTRY_LABEL, RESERVED_LABEL
 from trimtab.systems.images.layers import problems
 from trimtab.systems.images.registry import errors, listing
 from trimtab.systems.images.registry.blobs import LARGEST_BLOB
 from trimtab.systems.images.registry.client import LARGEST_CONFIG, LARGEST_MANIFEST
-from trimtab.systems.images.runs import catalogue, claim
+from trimtab.systems.images.registry.outcomes import SkipReason
+from trimtab.systems.images.runs import catalogue, claim, pulse
 from trimtab.systems.images.worker.layers import Gathered
 from trimtab.testing.embedded import TrimtabServer
 
@@ -105,11 +106,27 @@ def test_the_page_names_every_annotation_and_label() -> None:
     assert f"`{RESERVED_LABEL}`" in PAGE
 
 
+@pytest.mark.parametrize("reason", [reason.value for reason in SkipReason if reason is not SkipReason.FILTERED])
+def test_the_page_explains_why_a_tag_is_skipped(reason: str) -> None:
+    assert f"`{reason}`" in PAGE
+
+
+def test_the_page_names_the_words_by_which_a_registry_says_that_something_is_gone() -> None:
+    assert f"`{listing.NO_REPOSITORY}`" in PAGE
+    assert "`MANIFEST_UNKNOWN`" in PAGE
+    assert "MANIFEST_UNKNOWN" in listing.NO_TAG
+
+
 def test_the_bounds_of_a_run_are_those_of_the_code() -> None:
-    assert f"says nothing for {conducting.LOST_AFTER / 60:g} minutes" in TEXT
+    assert f"says nothing for {pulse.LOST_AFTER / 60:g} minutes" in TEXT
     assert f"asks for {settling.WINDOW} images at a time" in TEXT
     assert f"one HEAD, {listing.CONCURRENCY} at a time" in TEXT
     assert f"names the first {MOST_ERRORS} of" in TEXT
+    assert f"the first {listing.LOGGED} of a listing" in TEXT
+    assert claim.MOST_TRIES == 8
+    assert "eight times at most" in TEXT
+    assert claim.LONGEST_PAUSE == 15 * 60
+    assert "up to a quarter of an hour" in TEXT
     assert MAX_DELIVERIES == 5
     assert "not delivered more than five times" in TEXT
 
