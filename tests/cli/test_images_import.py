@@ -101,6 +101,19 @@ async def test_a_second_import_adds_to_the_first_and_replace_begins_anew(
     assert ref.advisories == 1
 
 
+async def test_two_imports_at_once_lose_nothing(images: Program, images_client: ApiClient, home: None) -> None:
+    for name in ("one", "two"):
+        for number in range(40):
+            osv(images.folder / name, f"{name.upper()}-{number}")
+    both = [images.installed("images", "import-db", name, stderr=subprocess.PIPE) for name in ("one", "two")]
+    for process in both:
+        _, err = await asyncio.to_thread(process.communicate, timeout=60)
+        assert process.returncode == 0, err
+    ref = await current(images_client)
+    assert ref is not None
+    assert ref.advisories == 80
+
+
 async def test_the_same_again_changes_nothing(images: Program, images_client: ApiClient, home: None) -> None:
     osv(images.folder / "osv", "DSA-1")
     images("images", "import-db", "osv")

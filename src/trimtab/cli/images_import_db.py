@@ -14,16 +14,18 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.bar import Bar
 from trimtab.cli.blobs import Place, opened
 from trimtab.cli.codes import NOT_FOUND, OK, Problem, run
 from trimtab.cli.tables import Printer, shown
 from trimtab.model.errors import StatusError
-from trimtab.storage.blobs import BlobMissing, Blobs
+from trimtab.storage.blobs import BlobMissing, Blobs, Digest
 from trimtab.storage.threads import in_thread
 from trimtab.systems.images import databases
-from trimtab.systems.images.databases import DatabaseRef
+from trimtab.systems.images.databases import DatabaseRef, Overtaken
 from trimtab.systems.images.vulnerabilities.database import DatabaseError, open_database
 from trimtab.systems.images.vulnerabilities.importing import ImportReport, import_osv
 from trimtab.systems.images.vulnerabilities.sources import SourceError
@@ -55,8 +57,9 @@ async def _import(access: Access, source: Path, replace: bool, place: Place) -> 
                 if base is not None and not replace:
                     await _fetch(blobs, base, target)
                 report = await _imported(source, target, replace)
-                if replace or await databases.current(server.client) == base:
-                    ref = await _published(server, blobs, target)
+                built_on = UNSET if replace else base.blob if base is not None else None
+                with contextlib.suppress(Overtaken):
+                    ref = await _published(server, blobs, target, built_on)
                     _tell(report, ref, base)
                     return OK
     raise Problem("others import into the same database all the time: try again when they have ended")
@@ -96,9 +99,9 @@ async def _imported(source: Path, target: Path, replace: bool) -> ImportReport:
             raise Problem(str(error)) from None
 
 
-async def _published(server: Session, blobs: Blobs, target: Path) -> DatabaseRef:
+async def _published(server: Session, blobs: Blobs, target: Path, base: Digest | UnsetType | None) -> DatabaseRef:
     try:
-        return await databases.publish(server.client, blobs, target)
+        return await databases.publish(server.client, blobs, target, base=base)
     except StatusError as error:
         if error.code == 404:
             raise Problem(f"{error.message}: `trimtab install` prints what a cluster needs", NOT_FOUND) from None

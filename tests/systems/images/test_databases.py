@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from trimtab.runtime.system import NAMESPACE
 from trimtab.storage.blobs import BlobMissing, Digest
 from trimtab.storage.folder import FolderBlobs
 from trimtab.storage.scratch import Scratch
-from trimtab.systems.images.databases import NAME, Databases, NoDatabase, current, publish
+from trimtab.systems.images.databases import NAME, Databases, NoDatabase, Overtaken, current, publish
 from trimtab.systems.images.vulnerabilities.database import DatabaseError, open_database
 from trimtab.testing.clock import FakeClock
 
@@ -171,6 +172,40 @@ async def test_two_who_publish_at_once_both_succeed(api: ApiClient, blobs: Folde
     assert now is not None
     assert {now.blob, now.previous} == {ref.blob for ref in refs}
     assert len(await left(blobs, now.blob, now.previous)) == 2
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_of_two_who_add_to_the_same_database_at_once_the_second_is_refused(
+    api: ApiClient, blobs: FolderBlobs, tmp_path: Path, is_first: bool
+) -> None:
+    base = None if is_first else (await publish(api, blobs, database(tmp_path, BASH))).blob
+    gate = Gated(tmp_path / "blobs")
+    late = asyncio.create_task(publish(api, gate, database(tmp_path, BASH, LEFT_PAD), base=base))
+    await gate.reached.wait()
+    faster = await publish(api, blobs, database(tmp_path, BASH, OTHER), base=base)
+    gate.opened.set()
+    with pytest.raises(Overtaken):
+        await late
+    assert await current(api) == faster
+    held = [digest for digest in (faster.blob, faster.previous) if digest]
+    assert await left(blobs, *gate.put_here, *held) == held
+    again = await publish(api, blobs, database(tmp_path, BASH, OTHER, LEFT_PAD), base=faster.blob)
+    assert (again.advisories, again.previous) == (3, faster.blob)
+
+
+class Gated(FolderBlobs):
+    """Whoever puts goes on when the gate is opened."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+        self.put_here: list[Digest] = []
+
+    async def put(self, *args: Any, **kwargs: Any) -> Digest:
+        self.put_here.append(await super().put(*args, **kwargs))
+        self.reached.set()
+        await self.opened.wait()
+        return self.put_here[-1]
 
 
 async def test_what_is_no_database_is_not_published(api: ApiClient, blobs: FolderBlobs, tmp_path: Path) -> None:

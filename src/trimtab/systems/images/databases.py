@@ -4,8 +4,9 @@ Flow: `publish` puts a file as a blob, pins it, and writes its name; whoever sca
 blob brought into scratch, once for all who use it (`Databases`). The database before stays pinned, so that two can be
 compared and a scan that just began can go on; older ones are let go.
 
-Guarantees: what the ConfigMap names is pinned before it is named. Of two who publish at once both succeed, and the second
-one's is current. What a killed `publish` did not let go of is let go by the next (`retired`).
+Guarantees: what the ConfigMap names is pinned before it is named. Who says on which database the new one is built replaces
+that one and no other: of two who add to the same one at once, the second is refused (`Overtaken`) and loses nothing. Who
+does not say so replaces whatever is there. What a killed `publish` did not let go of is let go by the next (`retired`).
 
 Caveat: one that was killed between pinning and writing leaves a pin that nobody knows of, until the same file is published.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from trimtab.client.protocol import Client
 from trimtab.model.clock import Clock, SystemClock, format_time
@@ -45,6 +47,14 @@ class NoDatabase(Exception):  # noqa: N818 - it reads as what happened
         super().__init__(f"{why}: import one with `trimtab images import-db`")
 
 
+class Overtaken(Exception):  # noqa: N818 - it reads as what happened
+    """Another database than the one that this was built on is current now: build it on that one."""
+
+    def __init__(self, current: DatabaseRef | None) -> None:
+        super().__init__("another database was published meanwhile: import again, into that one")
+        self.kept = (current.blob, current.previous) if current else ()
+
+
 class DatabaseRef(msgspec.Struct, frozen=True, kw_only=True):
     """`blob` is the file, `digest` names its contents. `previous` is the file before, empty for none."""
 
@@ -68,8 +78,16 @@ async def current(client: Client) -> DatabaseRef | None:
     return None if found is None else _ref(found)
 
 
-async def publish(client: Client, blobs: Blobs, path: Path, *, clock: Clock | None = None) -> DatabaseRef:
-    """Make the file the database of the cluster. DatabaseError, BlobError, StatusError; OSError when it cannot be read.
+async def publish(
+    client: Client,
+    blobs: Blobs,
+    path: Path,
+    *,
+    base: Digest | UnsetType | None = UNSET,
+    clock: Clock | None = None,
+) -> DatabaseRef:
+    """Make the file the database of the cluster. `base` is the blob that it was built on, None for none. Overtaken when
+    that is not current any more; DatabaseError, BlobError, StatusError; OSError when it cannot be read.
 
     When the contents are what they were, nothing changes, unless the blob is lost.
     """
@@ -82,7 +100,13 @@ async def publish(client: Client, blobs: Blobs, path: Path, *, clock: Clock | No
     blob = await blobs.put(_chunks(path), media_type=MEDIA_TYPE)
     await blobs.pin(blob, _owner(blob))
     now = format_time((clock or SystemClock()).now())
-    ref, retired = await _name(client, DatabaseRef(blob=blob, digest=digest, imported_at=now, advisories=advisories))
+    new = DatabaseRef(blob=blob, digest=digest, imported_at=now, advisories=advisories)
+    try:
+        ref, retired = await _name(client, new, base)
+    except Overtaken as overtaken:
+        if blob not in overtaken.kept:
+            await blobs.unpin(_owner(blob))
+        raise
     for old in retired:
         await blobs.unpin(_owner(old))
     return ref
@@ -121,11 +145,14 @@ class Databases:
                 await in_thread(file.write, chunk)
 
 
-async def _name(client: Client, new: DatabaseRef) -> tuple[DatabaseRef, list[Digest]]:
-    """Write the name over whatever is there; and what nobody needs any more."""
+async def _name(client: Client, new: DatabaseRef, base: Digest | UnsetType | None) -> tuple[DatabaseRef, list[Digest]]:
+    """Write the name over that of the base, which is whatever is there when none is given; and what nobody needs any more.
+    Each write is conditional on what was read."""
     for attempt in range(1, ATTEMPTS + 1):
         held = await _config_map(client)
         before = None if held is None else _ref(held)
+        if not isinstance(base, UnsetType) and base != (before.blob if before else None):
+            raise Overtaken(before)
         previous = "" if before is None else before.previous if before.blob == new.blob else before.blob
         ref = msgspec.structs.replace(new, previous=previous)
         kept = {ref.blob, ref.previous}
