@@ -34,15 +34,15 @@ CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 
 async def main(host: str, tag: str, place: str, *repositories: str) -> None:
     layers = Layers(Scratch(Path(place), 1 << 30))
-    seconds, purls = list[float](), list[str]()
+    told: dict[str, dict[str, object]] = {}
     async with Connections() as connections:
         client = connections.client(endpoint(host, plain_http=True))
         for repository in repositories:
             start = time.process_time()
             inventory = await document(client, repository, tag, layers)
-            seconds.append(time.process_time() - start)
-            purls = purls or [package.purl for package in inventory.packages]
-    print(json.dumps({"seconds": seconds, "purls": purls}))
+            seconds = time.process_time() - start
+            told[repository] = {"seconds": seconds, "purls": [package.purl for package in inventory.packages]}
+    print(json.dumps(told))
 
 
 async def document(client: RegistryClient, repository: str, tag: str, layers: Layers) -> Inventory:
