@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -267,6 +268,33 @@ async def test_only_so_many_skipped_tags_are_named_in_the_log(peer: Peer, monkey
     with capture_logs() as logged:
         _, coverage = await peer.listed()
     assert (coverage.skipped, sum("tag" in each for each in logged), len(logged)) == (3, 2, 3)
+
+
+async def test_a_costly_filter_does_not_hold_the_loop(peer: Peer) -> None:
+    """However many tags it leaves out, others have their turn after one or two of them."""
+    await peer.pusher.push("team/app", "1.0", AMD)
+    in_a_row, most = 0, 0
+
+    def costly(repository: str, tag: str) -> bool:
+        nonlocal in_a_row, most
+        in_a_row += 1
+        most = max(most, in_a_row)
+        end = time.perf_counter() + 0.006
+        while time.perf_counter() < end:
+            pass
+        return False
+
+    async def others() -> None:
+        nonlocal in_a_row
+        while True:
+            in_a_row = 0
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    outcomes, coverage = await peer.listed(only={"team/app": [f"t{number}" for number in range(80)]}, filter=costly)
+    task.cancel()
+    assert (len(outcomes), coverage.skipped) == (80, 80)
+    assert most <= 2
 
 
 async def test_the_filter_is_asked_before_the_registry(peer: Peer) -> None:

@@ -21,6 +21,7 @@ to the consumer, for then there is nothing to list; a later one is a Failed with
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -56,6 +57,8 @@ AGAIN = 8
 LONGEST_WISH = 300.0
 """Seconds that a registry may ask to wait for. Of one that wants more, the rest is given up."""
 PATIENCE = 128
+BREATHE = 0.005
+"""Seconds of filters after which others have their turn."""
 LOGGED = 100
 """Skipped tags of one listing that are named in the log."""
 NO_REPOSITORY = "NAME_UNKNOWN"
@@ -89,6 +92,7 @@ class Listing:
         self._turns, self._width = Turns(OPEN_REPOSITORIES), Width(concurrency)
         self._outcomes: asyncio.Queue[Outcome | BaseException | None] = asyncio.Queue(WAITING)
         self._owed: dict[str, int] = {}  # tags without an outcome, of repositories that were read to their end
+        self._filtering, self._filtered = asyncio.Lock(), 0.0
         self._in_a_row = 0
         self._given_up = False
         self._run: asyncio.Task[None] | None = None
@@ -201,7 +205,7 @@ class Listing:
 
     async def _one(self, repository: str, tag: str) -> Outcome:
         try:
-            if not self._filter(repository, tag):
+            if not await self._selects(repository, tag):
                 return Skipped(repository=repository, tag=tag, reason=SkipReason.FILTERED)
         except FilterFailed as failed:
             return Skipped(repository=repository, tag=tag, reason=SkipReason.FILTER_FAILED, detail=str(failed))
@@ -222,6 +226,18 @@ class Listing:
         except RegistryError as other:
             error = other
         return Failed(error=error, repository=repository, tag=tag)
+
+    async def _selects(self, repository: str, tag: str) -> bool:
+        """One at a time, and others have their turn in between: a filter may cost milliseconds of a processor."""
+        async with self._filtering:
+            if self._filtered >= BREATHE:
+                self._filtered = 0.0
+                await asyncio.sleep(0)
+            began = time.perf_counter()
+            try:
+                return self._filter(repository, tag)
+            finally:
+                self._filtered += time.perf_counter() - began
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Asked again where the registry only wants fewer requests at once. It waits as long as the registry wishes."""
