@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +144,10 @@ class Desk:
         await self.blobs.pin(inventory, documents_owner(made))
         return made
 
-    async def report(self, sbom: SBOM, database: str = "", *, vex: str = "", findings: int = 1) -> VulnerabilityReport:
-        """As a worker writes it now."""
+    async def report(
+        self, sbom: SBOM, database: str = "", *, vex: str = "", findings: int = 1, behind: float = 0.0
+    ) -> VulnerabilityReport:
+        """As a worker writes it now, whose clock may be so many seconds behind."""
         document = await self.blobs.put(f"report of {sbom.name} at {self.clock.now()}".encode())
         await self.blobs.pin(document, report_owner(sbom))
         spec = VulnerabilityReportSpec(
@@ -153,7 +156,7 @@ class Desk:
             summary=Severities(high=findings),
             database=database,
             vex=vex or UNSET,
-            scanned_at=format_time(self.clock.now()),
+            scanned_at=format_time(self.clock.now() - timedelta(seconds=behind)),
         )
         listed = await self.client.list(VulnerabilityReport, Query(namespace=self.namespace))
         held = next((report for report in listed.items if report.name == sbom.name), None)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.runtime.widgets import until_gone
+from tests.runtime.widgets import until, until_gone
 from tests.systems.images.scan_kit import Desk, TellingQueue, desk, openvex
 from tests.systems.images.test_database import osv
 from trimtab.client.protocol import Ref
@@ -131,6 +131,26 @@ async def test_a_period_scans_every_sbom_again(desk: Desk) -> None:
         await desk.clock.advance(3600)
         await desk.clock.advance(3600)  # a tenth of the period is its share, an hour at most
         assert await desk.asked() == sbom.name
+
+
+@pytest.mark.parametrize("behind", [300.0, -300.0])
+async def test_a_worker_whose_clock_is_wrong_is_asked_no_more_often(desk: Desk, behind: float) -> None:
+    await desk.change(Registry, "main", scan_schedule=ScanSchedule(scan_period=Period("1m")))
+    async with desk.working():
+        sbom = await desk.sbom("v1")
+        for times in (1, 2, 3):
+            assert await desk.asked() == sbom.name
+            assert len(desk.queue.published) == times
+            await desk.report(sbom, behind=behind)
+            await until(lambda: waits(desk, 60, 66))  # a tenth of the period is its share
+            await desk.clock.advance(59)
+            assert await desk.queue.depth(SCANS) == 0
+            await desk.clock.advance(7)
+
+
+def waits(desk: Desk, least: float, most: float) -> bool:
+    """Whether somebody waits for so long."""
+    return any(least <= deadline - desk.clock.monotonic() <= most for deadline in desk.clock.pending)
 
 
 async def test_a_period_that_a_registry_gets_later_counts_for_old_reports(desk: Desk) -> None:

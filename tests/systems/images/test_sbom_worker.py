@@ -307,6 +307,18 @@ async def test_a_config_that_claims_another_layers_diff_id_does_not_get_its_pack
     assert (await failure(at, image))[0] == "LayerMismatch"
 
 
+async def test_a_layer_that_is_known_is_not_taken_for_another_because_a_config_says_so(
+    at: Bench, handler: SbomHandler
+) -> None:
+    for tag, image in {"1.0": APP, "2.0": OTHER}.items():
+        await handler.handle(at.message(await at.pushed("team/app", tag, image)))
+    liar = await at.pushed("team/liar", "1.0", made.image([made.MadeLayer(BASE.blob, RIGHT_PAD.diff_id)]))
+    at.proxy.clear()
+    await handler.handle(at.message(liar))
+    assert (await failure(at, liar))[0] == "LayerMismatch"
+    assert at.proxy.requests == []  # it was known without a look
+
+
 async def test_a_layer_without_a_diff_id_is_read_and_cached_by_its_digest(at: Bench, handler: SbomHandler) -> None:
     bare = tuple(layer.replace(diff_id=UNSET) for layer in layers_of(APP))
     first = await at.pushed("team/app", "1.0", APP, layers=bare)
@@ -492,6 +504,30 @@ async def test_the_sbom_of_an_image_before_is_waited_for(at: Bench, handler: Sbo
     assert fresh.metadata.uid != going.metadata.uid
     assert owned_by(fresh, image)
     assert await kept(at, fresh)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["deleting", "gone"])
+async def test_an_sbom_that_goes_while_it_is_pinned_leaves_no_pin(at: Bench, handler: SbomHandler, gone: bool) -> None:
+    class Going(FolderBlobs):
+        """The SBOM is deleted, and its controller has let go of all, before the first pin."""
+
+        is_first = True
+
+        async def pin(self, digest: Digest, owner: str) -> None:
+            if self.is_first:
+                self.is_first = False
+                await at.client.delete(Ref(SBOM, image.name, at.namespace))
+                going = await at.sbom(image)
+                if gone:
+                    await at.client.patch(going, with_metadata(going, finalizers=()))
+            await super().pin(digest, owner)
+
+    image = await at.pushed("team/app", "1.0", APP)
+    tools = msgspec.structs.replace(at.tools, blobs=Going(at.folder / "blobs"))
+    with pytest.raises(Later, match="went while it was made"):
+        await SbomHandler(tools).handle(at.message(image))
+    assert not list((at.folder / "blobs").glob("sha256/*/*.pins/*"))
+    assert not is_ready(await at.image(image))
 
 
 async def test_an_sbom_that_is_nobodys_is_not_taken(at: Bench, handler: SbomHandler) -> None:

@@ -40,7 +40,8 @@ COMPARE_TIMEOUT = 240.0
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """The last one, as its report tells. Without findings, no statement can change it."""
+    """The last one, as its report tells. Without findings, no statement can change it. `at` is by our own clock where
+    somebody saw the report come."""
 
     at: datetime
     database: str
@@ -48,10 +49,10 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     has_findings: bool = True
 
     @classmethod
-    def of(cls, report: VulnerabilityReport) -> Self:
+    def of(cls, report: VulnerabilityReport, seen: datetime | None = None) -> Self:
         spec = report.spec
         return cls(
-            at=parse_time(spec.scanned_at),
+            at=seen or parse_time(spec.scanned_at),
             database=spec.database,
             vex=spec.vex or "",
             has_findings=any(msgspec.structs.astuple(spec.summary)),

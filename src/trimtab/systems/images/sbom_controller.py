@@ -78,6 +78,14 @@ class _Asked(msgspec.Struct, frozen=True):
         return min(ASK_AGAIN * 2.0 ** (self.times - 1), LONGEST_PAUSE)
 
 
+class _Seen(msgspec.Struct, frozen=True):
+    """When an SBOM's report says that it was scanned, empty without a report, and when that was by our own clock; None when
+    we were not there."""
+
+    told: str
+    at: datetime | None = None
+
+
 class _Said(msgspec.Struct, frozen=True):
     """Of the VEX sources of a namespace as they are: the digest of what they say, and since when it is that."""
 
@@ -100,6 +108,7 @@ class SbomController(Controller[SBOM]):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._asked: dict[Request, _Asked] = {}
+        self._seen: dict[Request, _Seen] = {}
         self._said: dict[str, _Said] = {}
         self._read: tuple[str, DatabaseRef | None] = ("", None)
 
@@ -117,6 +126,7 @@ class SbomController(Controller[SBOM]):
         sbom = await self.client.find(SBOM, request.name, request.namespace)
         if sbom is None:
             self._asked.pop(request, None)
+            self._seen.pop(request, None)
             return None
         return await finalizer(self.client, sbom, FINALIZER, apply=self._keep_up, cleanup=self._let_go)
 
@@ -174,14 +184,24 @@ class SbomController(Controller[SBOM]):
 
         period = (registry.spec.scan_schedule or ScanSchedule()).scan_period
         scanned = get_condition(sbom.status.conditions, "Scanned") if sbom.status else None
+        seen = self._scanned(Request(sbom.namespace, sbom.name), report)
         return due(
-            None if report is None else Scan.of(report),
+            None if report is None else Scan.of(report, seen),
             scanned.reason if scanned is not None and scanned.status == "False" else "",
             Wishes(period=period.seconds if period else None, on_new_database=registry.spec.db_changed_rescan),
             World(database=database.digest if database else "", vex=said.digest, vex_since=said.since),
             self.clock.now(),
             share_of(uid_of(sbom)),
         )
+
+    def _scanned(self, request: Request, report: VulnerabilityReport | None) -> datetime | None:
+        """When it was scanned by our own clock, if we saw the report change. The time in the report is of a worker's clock:
+        of one that is behind, every report would be old at once."""
+        told = report.spec.scanned_at if report is not None else ""
+        seen = self._seen.get(request)
+        if seen is None or seen.told != told:
+            seen = self._seen[request] = _Seen(told, None if seen is None else self.clock.now())
+        return seen.at
 
     async def _ask(self, sbom: SBOM, registry: Registry, due: Due) -> Result:
         request = Request(sbom.namespace, sbom.name)
