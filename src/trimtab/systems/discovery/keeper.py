@@ -28,6 +28,7 @@ from trimtab.systems.discovery.ledger.book import owner_of
 from trimtab.systems.discovery.ledger.books import Books
 from trimtab.systems.discovery.loop import Loop
 from trimtab.systems.discovery.measures import Measures
+from trimtab.systems.discovery.report import awaited
 from trimtab.systems.discovery.scope.implementations import Pods, Services
 from trimtab.systems.discovery.scope.plan import limits
 from trimtab.systems.discovery.scope.sources import resolved, system_resolver
@@ -145,8 +146,8 @@ class Keeper:
                 message = "; ".join(gathered.problems)
                 conditions = ready(conditions, self._clock, generation, False, "InvalidProfile", message)
             elif not _is_current(rule):
-                message = "the first sweep of this rule, or of its change, has not ended"
-                conditions = ready(conditions, self._clock, generation, None, "Sweeping", message)
+                reason, message = awaited(rule, self._clock.now())
+                conditions = ready(conditions, self._clock, generation, None, reason, message)
             return status.replace(conditions=conditions, profiles=gathered.profiles)
 
         if gathered.problems and not rule.spec.suspend:
