@@ -103,6 +103,19 @@ async def test_what_a_suspended_rule_has_tried_counts_in_the_next_process(statio
         assert asked.failed_logins == 2
 
 
+async def test_what_a_rule_has_tried_counts_that_was_deleted_while_no_process_ran(station: Station) -> None:
+    (port,) = free_ports(1)
+    async with device(port) as asked:
+        async with station.working():
+            await prepare(station, port)
+            await add(station, "la")
+        await station.client.delete(Ref(DiscoveryRule, "la", station.namespace))
+        async with station.working():
+            await station.until_gone(DiscoveryRule, "la")
+            await again(station, "la")
+        assert asked.failed_logins == 2
+
+
 async def test_a_rule_that_is_resumed_does_not_count_its_own_tries_twice(station: Station) -> None:
     (port,) = free_ports(1)
     async with device(port) as asked, station.working():
