@@ -14,7 +14,7 @@ class Whole:
     """Collects a file. Its size was checked by whoever made this."""
 
     def __init__(self, size: int, done: Done) -> None:
-        self._body = bytearray()
+        self._body: _Filled | None = None
         self._size = size
         self._done = done
 
@@ -23,11 +23,13 @@ class Whole:
             self._done(bytes(data))
             self._done = _nothing
             return False
-        self._body += data
+        if self._body is None:
+            self._body = _Filled(self._size)
+        self._body.add(data)
         return True
 
     def close(self) -> None:
-        self._done(self._body)
+        self._done(b"" if self._body is None else self._body.content)
 
 
 class Executable:
@@ -37,7 +39,7 @@ class Executable:
         self._size = size
         self._held = held
         self._done = done
-        self._body: bytearray | golang.Search | None = None
+        self._body: _Filled | golang.Search | None = None
         self._head = b""
 
     def write(self, data: memoryview) -> bool:
@@ -51,17 +53,34 @@ class Executable:
             if len(data) == self._size:
                 self._done(bytes(data))
                 return False
-            self._body = bytearray(self._head) if self._size <= self._held else golang.Search(self._head)
+            if self._size <= self._held:
+                self._body = _Filled(self._size)
+                self._body.add(memoryview(self._head))
+            else:
+                self._body = golang.Search(self._head)
         if isinstance(self._body, golang.Search):
             return self._body.feed(data)
-        self._body += data
+        self._body.add(data)
         return True
 
     def close(self) -> None:
         if isinstance(self._body, golang.Search):
             self._done(self._body.found)
         elif self._body is not None:
-            self._done(self._body)
+            self._done(self._body.content)
+
+
+class _Filled:
+    """A body in pieces. It is made in its full size at once: one that grows is copied again and again."""
+
+    def __init__(self, size: int) -> None:
+        self.content = bytearray(size)
+        self._at = 0
+
+    def add(self, data: memoryview) -> None:
+        end = self._at + len(data)
+        memoryview(self.content)[self._at : end] = data  # straight into its place
+        self._at = end
 
 
 def _nothing(body: Body) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from trimtab.systems.images.packages.package import Body
 
@@ -14,31 +15,54 @@ _LOAD = 1
 
 def section(body: Body, name: bytes) -> tuple[int, int] | None:
     """Offset and size of the first section of the name; None when there is none, or when the headers make no sense."""
-    shape = _shape(body)
-    if shape is None:
-        return None
-    order, wide = shape
     try:
-        offset, size, count, names = (
-            (*struct.unpack_from(order + "Q", body, 0x28), *struct.unpack_from(order + "HHH", body, 0x3A))
-            if wide
-            else (*struct.unpack_from(order + "I", body, 0x20), *struct.unpack_from(order + "HHH", body, 0x2E))
-        )
-        form = order + ("IIQQQQ" if wide else "IIIIII")
-        if not offset or not count or count > _MAX_HEADERS or size < struct.calcsize(form):
+        headers = _sections(body)
+        if headers is None or name + b"\0" not in headers.names:
             return None
-        _, _, _, _, table, length = struct.unpack_from(form, body, offset + names * size)
-        texts = bytes(body[table : table + min(length, 1 << 20)])
-        wanted = texts.find(name + b"\0")
-        if wanted < 0:  # the usual case, without a look at each section
-            return None
-        for at in range(offset, offset + count * size, size):
-            start, _, _, _, where, length = struct.unpack_from(form, body, at)
-            if texts[start : start + len(name) + 1] == name + b"\0":
+        for at in range(headers.offset, headers.offset + headers.entries * headers.size, headers.size):
+            start, _, _, _, where, length = struct.unpack_from(headers.form, body, at)
+            if headers.names[start : start + len(name) + 1] == name + b"\0":
                 return where, length
     except (struct.error, OverflowError):  # an offset beyond the file, or beyond any
         return None
     return None
+
+
+def section_names(body: Body) -> bytes:
+    """The names of all sections, each with a zero after it: one look tells most files from those with a section that is
+    looked for. Empty when there are none, or when the headers make no sense."""
+    try:
+        headers = _sections(body)
+    except (struct.error, OverflowError):
+        return b""
+    return b"" if headers is None else headers.names
+
+
+class _Sections(NamedTuple):
+    """The headers of sections: where they are, how many and how large; and the names in them."""
+
+    offset: int
+    size: int
+    entries: int
+    form: str
+    names: bytes
+
+
+def _sections(body: Body) -> _Sections | None:
+    shape = _shape(body)
+    if shape is None:
+        return None
+    order, wide = shape
+    offset, size, count, names = (
+        (*struct.unpack_from(order + "Q", body, 0x28), *struct.unpack_from(order + "HHH", body, 0x3A))
+        if wide
+        else (*struct.unpack_from(order + "I", body, 0x20), *struct.unpack_from(order + "HHH", body, 0x2E))
+    )
+    form = order + ("IIQQQQ" if wide else "IIIIII")
+    if not offset or not count or count > _MAX_HEADERS or size < struct.calcsize(form):
+        return None
+    _, _, _, _, table, length = struct.unpack_from(form, body, offset + names * size)
+    return _Sections(offset, size, count, form, bytes(body[table : table + min(length, 1 << 20)]))
 
 
 def offset_of(body: Body, address: int) -> int | None:

@@ -12,6 +12,9 @@ from trimtab.systems.images.packages import elf
 from trimtab.systems.images.packages.package import Body, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
+SECTION = b".go.buildinfo"
+"""Where an ELF file has it."""
+
 _MARK = b"\xff Go buildinf:"
 _ALIGN = 16
 _INLINE = 2
@@ -60,7 +63,7 @@ def read(path: str, body: Body) -> tuple[Package, ...]:
 
 def _start(body: Body) -> int | None:
     if body[:4] == elf.MAGIC:
-        found = elf.section(body, b".go.buildinfo")
+        found = elf.section(body, SECTION)
         if found is not None:
             start = found[0]
             return start if body[start : start + len(_MARK)] == _MARK and len(body) >= start + 32 else None

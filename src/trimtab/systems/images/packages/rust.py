@@ -10,6 +10,8 @@ from trimtab.systems.images.packages import elf
 from trimtab.systems.images.packages.package import Body, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
+SECTION = b".dep-v0"
+
 _MAX_JSON = 8 << 20
 
 
@@ -25,7 +27,7 @@ class _Audit(msgspec.Struct, frozen=True):
 
 def read(path: str, body: Body) -> tuple[Package, ...]:
     """The crates that are in the program; those that only built it are left out. Unreadable."""
-    found = elf.section(body, b".dep-v0")
+    found = elf.section(body, SECTION)
     if found is None:
         return ()
     start, size = found
