@@ -20,6 +20,7 @@ from tests.systems.images.layer_kit import DEBIAN, dpkg_stanza, inventory, tar
 from trimtab.systems.images.layers.image import Inventory
 from trimtab.systems.images.packages.package import Distro, Package
 from trimtab.systems.images.sbom import cyclonedx, licenses, spdx
+from trimtab.systems.images.sbom.contents import contents_of
 from trimtab.systems.images.sbom.subject import Subject
 
 SUBJECT = Subject(
@@ -44,7 +45,9 @@ ODD = Inventory(
 
 def written(found: Inventory) -> tuple[dict, dict]:
     arguments = {"created": CREATED, "namespace": NAMESPACE, "version": "0.1.0"}
-    return json.loads(spdx.write(SUBJECT, found, **arguments)), json.loads(cyclonedx.write(SUBJECT, found, **arguments))
+    contents = contents_of(found)
+    spdx_document, cyclonedx_document = (form.write(SUBJECT, contents, **arguments) for form in (spdx, cyclonedx))
+    return json.loads(spdx_document), json.loads(cyclonedx_document)
 
 
 def spdx_problems(document: dict) -> list[str]:
@@ -113,7 +116,7 @@ def test_a_package_says_where_it_was_found():
 def test_the_same_input_gives_the_same_bytes():
     arguments = {"created": CREATED, "namespace": NAMESPACE}
     for form in (spdx, cyclonedx):
-        assert form.write(SUBJECT, ODD, **arguments) == form.write(SUBJECT, ODD, **arguments)
+        assert form.write(SUBJECT, contents_of(ODD), **arguments) == form.write(SUBJECT, contents_of(ODD), **arguments)
 
 
 def test_the_moment_is_written_in_utc_with_seconds():

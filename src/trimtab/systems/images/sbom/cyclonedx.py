@@ -8,22 +8,22 @@ from typing import Any
 
 import orjson
 
-from trimtab.systems.images.layers.image import Inventory
-from trimtab.systems.images.packages.package import OS_TYPES, Distro, Package, purl_of
+from trimtab.systems.images.packages.package import OS_TYPES, Distro
+from trimtab.systems.images.sbom.contents import Contents, Element, full_name
 from trimtab.systems.images.sbom.licenses import is_expression, is_id
-from trimtab.systems.images.sbom.subject import TOOL, Subject, full_name, moment, reference
+from trimtab.systems.images.sbom.subject import TOOL, Subject, moment
 
 MEDIA_TYPE = "application/vnd.cyclonedx+json"
 
 
-def write(subject: Subject, inventory: Inventory, *, created: datetime, namespace: str, version: str = "") -> bytes:
+def write(subject: Subject, contents: Contents, *, created: datetime, namespace: str, version: str = "") -> bytes:
     """The document. Its serial number is made from `namespace`, which no other document has."""
     tool = {"type": "application", "name": TOOL}
     if version:
         tool["version"] = version
-    components = [_component(package, inventory.distro) for package in inventory.packages]
-    if inventory.distro.id:
-        components.append(_system(inventory.distro))
+    components = [_component(element) for element in contents.elements]
+    if contents.distro.id:
+        components.append(_system(contents.distro))
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -47,14 +47,14 @@ def write(subject: Subject, inventory: Inventory, *, created: datetime, namespac
     return orjson.dumps(document)
 
 
-def _component(package: Package, distro: Distro) -> dict[str, Any]:
-    purl = purl_of(package, distro)
+def _component(element: Element) -> dict[str, Any]:
+    package = element.package
     component: dict[str, Any] = {
         "type": "library",
-        "bom-ref": reference(package, purl),
+        "bom-ref": element.reference,
         "name": full_name(package) if package.type in OS_TYPES else package.name,
         "version": package.version,
-        "purl": purl,
+        "purl": element.purl,
         "properties": [{"name": "trimtab:path", "value": f"/{package.path}"}],
     }
     if package.namespace and package.type not in OS_TYPES:

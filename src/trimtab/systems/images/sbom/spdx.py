@@ -7,10 +7,9 @@ from typing import Any
 
 import orjson
 
-from trimtab.systems.images.layers.image import Inventory
-from trimtab.systems.images.packages.package import Distro, Package, purl_of
+from trimtab.systems.images.sbom.contents import Contents, Element, full_name
 from trimtab.systems.images.sbom.licenses import declared
-from trimtab.systems.images.sbom.subject import TOOL, Subject, full_name, moment, reference
+from trimtab.systems.images.sbom.subject import TOOL, Subject, moment
 
 MEDIA_TYPE = "application/spdx+json"
 
@@ -18,13 +17,13 @@ _DOCUMENT = "SPDXRef-DOCUMENT"
 _IMAGE = "SPDXRef-Image"
 
 
-def write(subject: Subject, inventory: Inventory, *, created: datetime, namespace: str, version: str = "") -> bytes:
+def write(subject: Subject, contents: Contents, *, created: datetime, namespace: str, version: str = "") -> bytes:
     """The document. `namespace` is its own URI, which no other document has; `version` is that of the tool."""
     texts: dict[str, str] = {}
     packages = [_image(subject)]
     relationships = [_relationship(_DOCUMENT, "DESCRIBES", _IMAGE)]
-    for package in inventory.packages:
-        described = _package(package, inventory.distro, texts)
+    for element in contents.elements:
+        described = _package(element, texts)
         packages.append(described)
         relationships.append(_relationship(_IMAGE, "CONTAINS", described["SPDXID"]))
     document = {
@@ -55,13 +54,14 @@ def _image(subject: Subject) -> dict[str, Any]:
     return image
 
 
-def _package(package: Package, distro: Distro, texts: dict[str, str]) -> dict[str, Any]:
-    purl = purl_of(package, distro)
+def _package(element: Element, texts: dict[str, str]) -> dict[str, Any]:
+    package = element.package
     licence, references = declared(package.licenses)
     texts.update(references)
-    element = _element(f"SPDXRef-{reference(package, purl)}", full_name(package), package.version, purl, licence)
-    element["sourceInfo"] = f"named by /{package.path} in layer {package.layer or 'unknown'}"
-    return element
+    identifier = f"SPDXRef-{element.reference}"
+    described = _element(identifier, full_name(package), package.version, element.purl, licence)
+    described["sourceInfo"] = f"named by /{package.path} in layer {package.layer or 'unknown'}"
+    return described
 
 
 def _element(identifier: str, name: str, version: str, purl: str, licence: str) -> dict[str, Any]:

@@ -6,13 +6,10 @@ SBOM is the same blob.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from datetime import UTC, datetime
 
 import msgspec
 
-from trimtab.systems.images.packages.package import Package
 from trimtab.systems.images.packages.purl import purl
 
 TOOL = "trimtab"
@@ -46,15 +43,3 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 def moment(created: datetime) -> str:
     """In UTC with seconds, as both formats want it."""
     return created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def reference(package: Package, purl: str) -> str:
-    """An identifier of letters, digits, dots and dashes; the same package at two places has two."""
-    place = hashlib.sha256(f"{purl}\n{package.path}".encode("utf-8", "replace")).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", package.name)[:80].strip("-") or "unnamed"
-    return f"{package.type}-{name}-{place}"
-
-
-def full_name(package: Package) -> str:
-    """The name that users of the ecosystem know: with the scope of npm, without Maven's group."""
-    return f"{package.namespace}/{package.name}" if package.type == "npm" and package.namespace else package.name

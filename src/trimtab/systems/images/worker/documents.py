@@ -18,6 +18,7 @@ from trimtab.model.clock import parse_time
 from trimtab.systems.images.kinds import Image, ImageMetadata
 from trimtab.systems.images.layers.image import Inventory
 from trimtab.systems.images.sbom import cyclonedx, spdx
+from trimtab.systems.images.sbom.contents import contents_of
 from trimtab.systems.images.sbom.subject import Subject
 
 INVENTORY_TYPE = "application/vnd.trimtab.inventory+msgpack"
@@ -62,11 +63,11 @@ def created_of(image: Image) -> datetime:
 
 def write(inventory: bytes, subject: Subject, created: datetime) -> Documents:
     """Both documents of an encoded inventory. For a thread, or for a process where there are many packages."""
-    found = decode(inventory)
+    contents = contents_of(decode(inventory))
     namespace = _namespace(subject, inventory)
     return Documents(
-        spdx.write(subject, found, created=created, namespace=namespace, version=__version__),
-        cyclonedx.write(subject, found, created=created, namespace=namespace, version=__version__),
+        spdx.write(subject, contents, created=created, namespace=namespace, version=__version__),
+        cyclonedx.write(subject, contents, created=created, namespace=namespace, version=__version__),
     )
 
 
