@@ -288,6 +288,8 @@ async def test_a_source_that_takes_too_much_memory_is_told_and_others_count(
     await source(defined, namespace, "good", inline=ONE)
     assert "memory" in (await read_source(defined, blobs, large, workers=workers)).problem
     assert await vulnerabilities(sources, namespace) == ["CVE-1"]
+    async with sources.statements(namespace) as found:  # it would be the same again, so nobody waits for it
+        assert found.digest == (await looked_up(defined, blobs, namespace))[0]
 
 
 @pytest.mark.parametrize(("limit", "why"), [("MOST_STATEMENTS", "more than 1 statements"), ("LIMITS", "bytes")])
