@@ -152,13 +152,13 @@ class Station:
                 await task
 
     @contextlib.asynccontextmanager
-    async def worker(self, name: str) -> AsyncIterator[Mortal]:
+    async def worker(self, name: str, **options: Any) -> AsyncIterator[Mortal]:
         """One more worker, with scratch of its own as on another machine. To leave it is a clean stop."""
         from trimtab.systems.images.worker.worker import worker
 
         mortal = Mortal(self.client)
         async with self._context(name, self.queue) as context, self._tools(name, mortal.client, context) as tools:
-            mortal.task = asyncio.create_task(worker(tools, context.queue).run(asyncio.Event()))
+            mortal.task = asyncio.create_task(worker(tools, context.queue, **options).run(asyncio.Event()))
             try:
                 yield mortal
             finally:

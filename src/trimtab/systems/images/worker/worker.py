@@ -33,6 +33,7 @@ from trimtab.systems.images.messages import (
     decode,
 )
 from trimtab.systems.images.worker.handling import Handler, Later, Tools
+from trimtab.systems.images.worker.hold import SILENT
 
 DEADLINE = 60.0
 FIRST_PAUSE = 5.0
@@ -42,14 +43,22 @@ AWAY = 2.0
 KINDS: Mapping[str, type[Message]] = {CATALOG: CreateCatalog, SBOMS: GenerateSBOM, SCANS: ScanSBOM}
 
 
-def worker(tools: Tools, queue: Queue, *, catalogs: int = 2, sboms: int = 8, scans: int = 2) -> Worker:
-    """One that does all there is to do."""
+def worker(
+    tools: Tools,
+    queue: Queue,
+    *,
+    catalogs: int = 2,
+    sboms: int = 8,
+    scans: int = 2,
+    silent: float = SILENT,
+) -> Worker:
+    """One that does all there is to do. After `silent` seconds without a word it takes the runs of other workers."""
     from trimtab.systems.images.worker.catalog import CatalogHandler
     from trimtab.systems.images.worker.sboms import SbomHandler
     from trimtab.systems.images.worker.scans import ScanHandler
 
     handlers: dict[str, Handler[Any]] = {
-        CATALOG: CatalogHandler(tools),
+        CATALOG: CatalogHandler(tools, silent=silent),
         SBOMS: SbomHandler(tools),
         SCANS: ScanHandler(tools),
     }
