@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from trimtab.systems.images.layers.problems import LIMITS, LayerTooLarge, Limits
-from trimtab.systems.images.layers.result import Finding, LayerResult, path_key
+from trimtab.systems.images.layers.result import Finding, LayerResult, path_digest
 from trimtab.systems.images.layers.sinks import Executable, Whole
 from trimtab.systems.images.layers.tar import Entry, Kind, Sink
 from trimtab.systems.images.layers.tar_header import clean
@@ -38,7 +38,7 @@ class Harvest:
         self._licenses: dict[str, tuple[str, ...]] = {}
         self._removed: set[str] = set()
         self._opaque: set[str] = set()
-        self._paths = array("Q")
+        self._paths = bytearray()
         self._warnings: list[str] = []
         self._packages = 0
         self._kept = 0
@@ -57,7 +57,7 @@ class Harvest:
             licenses=self._licenses,
             removed=tuple(sorted(self._removed)),
             opaque=tuple(sorted(self._opaque)),
-            paths=array("Q", sorted(self._paths)).tobytes(),
+            paths=array("Q", sorted(array("Q", bytes(self._paths)))).tobytes(),
             warnings=tuple(self._warnings),
         )
 
@@ -70,7 +70,7 @@ class Harvest:
             return None
         if kind is _DIRECTORY:
             return None
-        self._paths.append(path_key(path))
+        self._paths += path_digest(path)
         if path in self._found or path in self._held or path in self._distros or path in self._links:
             self._forget(path)
         if kind is _FILE:

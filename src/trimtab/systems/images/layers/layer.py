@@ -42,7 +42,7 @@ MEDIA_TYPES = (
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
 )
 
-_BATCH = 1 << 20  # bytes for one trip to a thread
+_BATCH = 4 << 20  # bytes for one trip to a thread
 
 
 def read_layer(

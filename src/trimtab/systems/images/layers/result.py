@@ -6,6 +6,7 @@ No contents are kept but the packages that they name. A change here needs a new 
 from __future__ import annotations
 
 import hashlib
+import sys
 
 import msgspec
 
@@ -36,6 +37,11 @@ class LayerResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     warnings: tuple[str, ...] = ()
 
 
-def path_key(path: str) -> int:
+def path_digest(path: str) -> bytes:
     """Eight bytes that stand for a path in `LayerResult.paths`."""
-    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+    return hashlib.blake2b(path.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def path_key(path: str) -> int:
+    """The same as the number that an array has for it."""
+    return int.from_bytes(path_digest(path), sys.byteorder)

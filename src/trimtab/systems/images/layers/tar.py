@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from trimtab.systems.images.layers.problems import LIMITS, LayerDamaged, LayerTooLarge, Limits
 from trimtab.systems.images.layers.tar_header import BLOCK, FIELDS, clean, decimal, is_sound, number, pax_records, text
@@ -36,7 +38,7 @@ class Kind(enum.Enum):
     OTHER = "other"  # devices and pipes
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One entry. `target` is as it is written for a symlink, and a clean path for a hard link."""
 
     path: str
