@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -99,7 +101,7 @@ class Registry:
         self._process = Process(command, log=directory / "registry.log", env={"OTEL_TRACES_EXPORTER": "none"})
         self.pid = self._process.pid
         try:
-            self._process.wait_until(lambda: _listens(address, port), within=10)
+            self._process.wait_until(lambda: _answers(address, port, encrypted=tls is not None), within=10)
         except PeerFailed:
             self.stop()
             raise
@@ -129,6 +131,23 @@ def _htpasswd(user: str, password: str) -> str:
 def _listens(address: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((address, port)) == 0
+
+
+def _answers(address: str, port: int, *, encrypted: bool) -> bool:
+    """Whether it speaks. It listens before it has read its certificate, and may end then."""
+    connection: HTTPConnection = (
+        HTTPSConnection(address, port, timeout=2, context=ssl._create_unverified_context())  # noqa: S323 - nothing is told
+        if encrypted
+        else HTTPConnection(address, port, timeout=2)
+    )
+    try:
+        connection.request("GET", "/v2/")
+        connection.getresponse().read()
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
 
 
 def _program() -> str:
