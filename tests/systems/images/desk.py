@@ -23,6 +23,7 @@ from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.queue import Queue
+from trimtab.runtime.queue.contract import MAX_DEPTH
 from trimtab.runtime.queue.local import LocalQueue
 from trimtab.runtime.system import Context
 from trimtab.runtime.workers import Workers
@@ -51,7 +52,8 @@ T = TypeVar("T")
 class Desk:
     """One namespace. Everything that a test writes goes by `client`."""
 
-    def __init__(self, client: ApiClient, namespace: str, folder: Path) -> None:
+    def __init__(self, client: ApiClient, namespace: str, folder: Path, *, depth: int = MAX_DEPTH) -> None:
+        self._depth = depth
         self.client, self.namespace = client, namespace
         self.clock = FakeClock(datetime.now(UTC).replace(microsecond=0))
         self.blobs = FolderBlobs(folder / "blobs")
@@ -61,7 +63,7 @@ class Desk:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """As one process: leaving it and entering again is a restart, with an empty queue."""
-        self.queue = LocalQueue(self.clock)
+        self.queue = LocalQueue(self.clock, max_depth=self._depth)
         context = Context(
             client=self.client,
             clock=self.clock,

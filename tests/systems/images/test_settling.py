@@ -186,6 +186,23 @@ async def test_a_registry_has_only_a_window_of_its_images_in_the_queue(desk: Des
     assert len({message.image for message in (*first, *more)}) == WINDOW + 6
 
 
+async def test_what_nothing_came_of_is_asked_for_again_in_the_end(desk: Desk) -> None:
+    await begun(desk, "1")
+    (first,) = await wanted(desk, 1)
+    (again,) = await desk.later(905, wanted(desk, 1))
+    assert again == first
+
+
+async def test_a_full_queue_is_filled_as_it_empties(defined: ApiClient, namespace: str, tmp_path: Path) -> None:
+    desk = Desk(defined, namespace, tmp_path, depth=2)
+    async with desk.working():
+        await begun(desk, "1", "2", "3", "4", "5")
+        found = set()
+        while len(found) < 5:
+            found |= {message.image for message in await desk.later(1, wanted(desk, 1))}
+        assert condition(await desk.until(DiscoveryJob, "now", lambda o: True), "Completed").status == "Unknown"  # type: ignore[union-attr]
+
+
 async def test_after_a_restart_only_what_is_not_there_is_asked_for(
     defined: ApiClient, namespace: str, tmp_path: Path
 ) -> None:
