@@ -413,3 +413,14 @@ async def test_a_result_is_not_kept_under_another_name(tmp_path):
 
     with pytest.raises(ValueError, match="cannot be kept"):
         await cache.fill("sha256:" + "0" * 64, reading)
+
+
+@pytest.mark.parametrize("path", ["var/lib/dpkg", "var/lib/dpkg/status", "lib/apk/db/installed"])
+def test_a_package_database_behind_a_link_is_not_passed_over_in_silence(path: str):
+    (warning,) = read(tar({}, symlinks={path: "/opt/elsewhere"})).warnings
+    assert path in warning
+    assert "symbolic link" in warning
+
+
+def test_the_link_that_distributions_have_for_rpm_is_no_reason_to_warn():
+    assert not read(tar({}, symlinks={"var/lib/rpm": "../../usr/lib/sysimage/rpm"})).warnings

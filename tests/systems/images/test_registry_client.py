@@ -175,6 +175,12 @@ async def test_tags_of_a_registry_that_does_not_page_come_once(client: RegistryC
     assert sorted([tag async for tag in client.tags("team/many")]) == sorted(f"t{number}" for number in range(20))
 
 
+async def test_an_answer_without_a_list_is_no_empty_list(faulty: RegistryClient, proxy: FaultProxy) -> None:
+    proxy.fault("GET", "team/app/tags", Answered(200, {}, b'{"status": "ok"}'))
+    with pytest.raises(BadAnswer, match="no list of tags"):
+        [tag async for tag in faulty.tags("team/app")]
+
+
 async def test_pages_that_go_in_a_circle_end_as_an_error(faulty: RegistryClient, proxy: FaultProxy) -> None:
     link = {"Link": '</v2/_catalog?last=a>; rel="next"'}
     proxy.fault("GET", "_catalog", Answered(200, link, b'{"repositories": ["a"]}'))

@@ -21,7 +21,7 @@ from trimtab.systems.images.layers.image import Inventory
 from trimtab.systems.images.packages.package import Distro, Package
 from trimtab.systems.images.sbom import cyclonedx, licenses, spdx
 from trimtab.systems.images.sbom.contents import contents_of
-from trimtab.systems.images.sbom.subject import Subject
+from trimtab.systems.images.sbom.subject import Subject, moment
 
 SUBJECT = Subject(
     repository="registry.example/team/App", tag="1.0", digest="sha256:" + "ab" * 32, platform="linux/arm64/v8"
@@ -180,3 +180,7 @@ def test_whatever_packages_say_the_documents_are_valid(packages):
     first, second = written(Inventory(packages=tuple(packages)))
     assert spdx_problems(first) == []
     assert cyclonedx_problem(second) is None
+
+
+def test_the_year_of_a_moment_has_four_digits():
+    assert moment(datetime(1, 1, 1, tzinfo=UTC)) == "0001-01-01T00:00:00Z"

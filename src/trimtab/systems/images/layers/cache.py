@@ -18,7 +18,7 @@ from trimtab.storage.scratch import ScratchDir
 from trimtab.storage.threads import in_thread
 from trimtab.systems.images.layers.result import LayerResult
 
-EXTRACTOR = 1
+EXTRACTOR = 2
 """To be raised whenever a reader finds more, or a result has another form."""
 
 _DECODER = msgspec.msgpack.Decoder(LayerResult)

@@ -23,6 +23,13 @@ from trimtab.systems.images.packages.package import Body, Distro, Package
 from trimtab.systems.images.packages.problems import Unreadable
 
 _FILE, _DIRECTORY, _SYMLINK, _HARDLINK = Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK, Kind.HARDLINK  # quick to look up
+_DATABASES = frozenset(
+    {
+        "var/lib/dpkg", "var/lib/dpkg/status", "var/lib/dpkg/status.d", "lib/apk/db", "lib/apk/db/installed",
+        "usr/lib/apk/db", "usr/lib/apk/db/installed", "var/lib/rpm", "usr/lib/sysimage/rpm", "usr/share/rpm",
+    }
+)  # fmt: skip
+"""Where package databases are, and their folders: some of these are links to others by custom."""
 _MAX_NAME, _MAX_LICENSES = 1000, 20_000  # characters
 
 
@@ -77,9 +84,16 @@ class Harvest:
             return self._file(entry, name)
         if kind is _HARDLINK:
             self._hardlink(entry)
-        elif kind is _SYMLINK and is_os_release(path):
-            self._links[path] = link_target(path, entry.target, self._limits)
+        elif kind is _SYMLINK:
+            self._symlink(entry)
         return None
+
+    def _symlink(self, entry: Entry) -> None:
+        path = entry.path
+        if is_os_release(path):
+            self._links[path] = link_target(path, entry.target, self._limits)
+        elif path in _DATABASES and link_target(path, entry.target, self._limits) not in _DATABASES:
+            self._warn(path, "it is a symbolic link, which is not followed: packages behind it are not seen")
 
     def _forget(self, path: str) -> None:
         """Of two entries with one path the later one counts."""

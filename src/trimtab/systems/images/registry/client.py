@@ -190,11 +190,11 @@ class RegistryClient:
 
 
 def _items(body: bytes, member: str, what: str) -> list[str]:
-    """The list in a page; `null` is an empty one."""
+    """The list in a page; `null` is an empty one, and none at all is the answer of somebody else."""
     try:
         page = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        return msgspec.json.decode(page.get(member, b"null"), type=list[str] | None) or []
-    except (msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(page[member], type=list[str] | None) or []
+    except (msgspec.DecodeError, KeyError, RecursionError):
         raise BadAnswer(what, f"the answer is no list of {member}") from None
 
 

@@ -42,4 +42,4 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 def moment(created: datetime) -> str:
     """In UTC with seconds, as both formats want it."""
-    return created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return created.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"  # strftime cuts early years
