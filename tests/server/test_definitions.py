@@ -71,6 +71,13 @@ async def test_a_definition_is_established_and_served(api: Api) -> None:
     assert made["status"]["storedVersions"] == ["v1"]
 
 
+async def test_when_a_definition_was_made_its_conditions_are_there(api: Api) -> None:
+    """`kubectl wait` takes a status without conditions for an error, and asks at once."""
+    assert (await api.post(DEFINITIONS, definition())).code == 201
+    made = (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).doc
+    assert {condition["type"] for condition in made["status"]["conditions"]} == {"NamesAccepted", "Established"}
+
+
 async def test_objects_are_defaulted_pruned_and_told_of_unknown_fields(api: Api) -> None:
     await launch(api)
     made = await api.post(BOATS, boat("a", wheels=4))

@@ -17,6 +17,7 @@ from trimtab.server import apply, documents, options
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.apply.empty import empty_object
 from trimtab.server.http import Request, Response
+from trimtab.server.lifecycle.definitions import RESOURCE as DEFINITIONS
 from trimtab.server.options import WriteOptions
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
@@ -82,6 +83,8 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
         if applied:
             raise
         raise already_exists(served.kind.plural, served.kind.group, key.name) from None
+    if key.resource == DEFINITIONS:
+        await server.definitions.decided(entry.revision)
     return Response(code=201, body=served.rendered(entry))
 
 

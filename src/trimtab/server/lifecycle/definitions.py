@@ -4,6 +4,7 @@ takes its objects with it first."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 RESOURCE = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 RETRY = 0.5
+PATIENCE = 2.0
 
 
 class Definitions:
@@ -32,6 +34,8 @@ class Definitions:
         self._specs: dict[str, Any] = {}  # what each was served by
         self._cleanups: dict[str, asyncio.Task[None]] = {}
         self._since = 0
+        self._decided = 0
+        self._news = asyncio.Event()
 
     @property
     def _served(self) -> Served:
@@ -45,6 +49,14 @@ class Definitions:
         for entry in page.entries:
             await self._reconcile(entry)
 
+    async def decided(self, revision: int) -> None:
+        """Until the definition of this revision has its conditions. Whoever makes one asks for them next, as `kubectl wait`
+        does, which takes a status without conditions for an error."""
+        with contextlib.suppress(TimeoutError):  # then it comes a little later
+            async with asyncio.timeout(PATIENCE):
+                while self._decided < revision:
+                    await self._news.wait()
+
     async def run(self) -> None:
         while True:
             try:
@@ -57,6 +69,9 @@ class Definitions:
             async for batch in batches:
                 for change in batch.changes:
                     await self._changed(change)
+                self._decided = batch.revision
+                news, self._news = self._news, asyncio.Event()
+                news.set()
 
     async def _changed(self, change: Change) -> None:
         if change.op is Op.DELETE:
