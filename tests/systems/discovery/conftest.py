@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +12,28 @@ import pytest
 from tests.runtime.conftest import client, scheme
 from tests.systems.discovery.station import Station
 from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Named, Query, Ref
+from trimtab.client.transport import FAILURES
 from trimtab.model.scheme import Scheme, Untyped
+from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.prepare import prepare
 from trimtab.systems.discovery.system import SYSTEM
 
 __all__ = ["client", "scheme"]
 
+RULE = Named("discovery.trimtab.dev/v1alpha1", "DiscoveryRule")
+
 
 @pytest.fixture
-async def namespace(client: ApiClient) -> str:
-    """One of the test's own."""
+async def namespace(client: ApiClient) -> AsyncIterator[str]:
+    """One of the test's own. Its rules go with the test: on a cluster, later ones would sweep them too."""
     name = f"sweeps-{uuid.uuid4().hex[:12]}"
     await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-    return name
+    yield name
+    with contextlib.suppress(*FAILURES):  # not every test has the kind
+        for rule in (await client.list(RULE, Query(namespace=name))).items:
+            await client.patch(rule, with_metadata(rule, finalizers=()))
+            await client.delete(Ref(RULE, rule.name, name))
 
 
 @pytest.fixture
