@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from tests.needs import needs
 from tests.runtime.widgets import logged, tapped, until_found
 from tests.systems.images.documents import made
 from trimtab.client.api import ApiClient
@@ -112,8 +112,8 @@ async def test_a_real_registry_tells_of_a_push(place: Place, tmp_path: Path) -> 
     assert pushed(found.metadata.annotations) == {"team/app": ("1.0", "1.1")}
 
 
-@pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
 async def test_a_push_of_skopeo_is_told_of(place: Place, tmp_path: Path) -> None:
+    needs("skopeo")
     one, two = free_ports(2)
     with (
         LabRegistry(tmp_path / "a", one) as source,
