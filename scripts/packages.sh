@@ -4,15 +4,24 @@ set -euo pipefail
 
 bin=${TRIMTAB_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/trimtab/tools/bin}
 
-debian() { # the command, the package
+debian() { # the command, the packages and options
   command -v "$1" >/dev/null && return
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "tests need '$1': install the package '$2'" >&2
     exit 1
   fi
   echo "installing $2" >&2
-  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "$2" >/dev/null
+  apt-get update -qq && asleep apt-get install -qq -y "${@:2}" >/dev/null
 }
+
+asleep() ( # a command during which no package starts the daemon that it brings: tests start their own
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod 755 "$policy"
+  fi
+  DEBIAN_FRONTEND=noninteractive "$@"
+)
 
 postgres() { # Debian keeps the server out of the path
   command -v postgres >/dev/null && command -v initdb >/dev/null && return
@@ -51,6 +60,10 @@ debian db5.3_load db5.3-util
 debian docker-registry docker-registry
 debian htpasswd apache2-utils
 debian skopeo skopeo
+debian lxd lxd --no-install-recommends
+debian pdns_server pdns-server pdns-backend-sqlite3 --no-install-recommends
+debian prometheus-alertmanager prometheus-alertmanager --no-install-recommends
+debian podman podman --no-install-recommends
 debian go golang
 debian ruby ruby
 debian java openjdk-17-jre-headless

@@ -1,0 +1,66 @@
+"""Debian's Podman as a Docker Engine of the lab: volumes, networks and secrets behind Docker's HTTP API, on a unix socket.
+
+All that it keeps is below its own folder, locks included; the machine's own containers are neither seen nor touched.
+No container is started: a network is only written down.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trimtab.lab.answering import answers
+from trimtab.testing.processes import PeerFailed, Process
+
+
+class Podman:
+    """Runs from construction until `stop`. `directory` takes all of its files; its path is kept short, because the one
+    of a socket ends at 107 characters. When the constructor returns it answers."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.socket = directory / "podman.sock"
+        self.url = f"unix://{self.socket}"
+        settings = directory / "containers.conf"
+        settings.write_text('[engine]\nlock_type = "file"\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\n')
+        folders = {
+            "--root": "storage",
+            "--runroot": "run",
+            "--tmpdir": "tmp",
+            "--volumepath": "volumes",
+            "--network-config-dir": "networks",
+        }
+        command = [
+            _program(),
+            *(f"{option}={directory / folder}" for option, folder in folders.items()),
+            "--storage-driver=vfs",
+            *("system", "service", "--time=0", f"unix://{self.socket}"),
+        ]
+        environment = {"CONTAINERS_CONF": str(settings), "HOME": str(directory), "XDG_RUNTIME_DIR": str(directory)}
+        self._process = Process(command, log=directory / "podman.log", env=environment)
+        self.pid = self._process.pid
+        try:
+            self._process.wait_until(lambda: answers(self.socket, "/_ping"), within=15)
+        except PeerFailed:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _program() -> str:
+    return shutil.which("podman") or "/usr/bin/podman"
