@@ -51,21 +51,18 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
     created: bool = False  # it was there once, by our hand or adopted
     model: str = ""
-    last_applied: dict[str, Any] | None = None
-    """The desired body of the last settled success. None: nothing was applied yet."""
-    known_differences: dict[str, Any] = {}
-    """Path → what the service answered instead, right after that; {"missing": true} or {"value": …}."""
+    last_applied: str = ""
+    """The desired body of the last settled success, as JSON: a patch of the status would lose its nulls. "": none yet."""
+    known_differences: dict[str, str] = {}
+    """Path → what the service answered instead, right after that, as JSON; "" is that it answered nothing."""
     removals: dict[str, int] = {}
     """Path → which way to remove it was tried last."""
     etag: str = ""
+    recreating: str = ""  # why it is being deleted only to be made again
     operation: Operation | None = None
     pending: Pending | None = None
     corrected: dict[str, tuple[Time, ...]] = {}
     """Path → when drift of it was last corrected."""
-    refreshed: Time = ""
-    next_refresh: Time = ""
-    failures: int = 0
-    joined: dict[str, Time] = {}
     exported: str = ""  # digest of what was last exported
 
 
