@@ -23,6 +23,7 @@ from trimtab.cli.options import (
     Kubeconfig,
     Labels,
     LogFormat,
+    ManageCrds,
     Namespace,
     NatsCa,
     NatsCredentials,
@@ -108,6 +109,7 @@ def controllers(
     health_port: Annotated[int | None, typer.Option(help="Its port; 0 picks one. None unless given.")] = None,
     webhook_host: Annotated[str, typer.Option(help="The address of webhooks.")] = "127.0.0.1",
     webhook_port: Annotated[int | None, typer.Option(help="Its port; 0 picks one. None unless given.")] = None,
+    manage_crds: ManageCrds = False,
     socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
     log_format: LogFormat = "auto",
 ) -> None:
@@ -137,6 +139,7 @@ def controllers(
         health_port=health_port,
         webhook_host=webhook_host,
         webhook_port=webhook_port,
+        manage=manage_crds,
         socket=socket,
     )
     raise typer.Exit(command.controllers(options))
@@ -197,6 +200,7 @@ def install(
     replicas: Annotated[int, typer.Option(help="Of each system; one leads, the others stand by.")] = 2,
     blobs: BlobsUrl = "",
     nats: NatsUrl = "",
+    manage_crds: ManageCrds = False,
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="OPTION", help="Another option of `trimtab controllers`, as --option=--name=value."),
@@ -219,6 +223,7 @@ def install(
         replicas=replicas,
         blobs=blobs,
         nats=nats,
+        manage=manage_crds,
         more=tuple(option or ()),
         **chosen,
     )

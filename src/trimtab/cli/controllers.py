@@ -51,6 +51,8 @@ class Options(Places, frozen=True, kw_only=True):
     impersonate: bool = True
     define: bool = False
     """Define the operators' kinds first."""
+    manage: bool = False
+    """Let systems define kinds; beside the embedded server they may."""
     health_host: str = "127.0.0.1"
     health_port: int | None = None
     webhook_host: str = "127.0.0.1"
@@ -88,7 +90,7 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
         if options.socket or options.define:
             owner = connect(config=config, scheme=scheme)
             stack.push_async_callback(owner.close)
-            await prepare(owner, systems, rights=options.socket is not None)
+            await prepare(owner, systems, rights=options.socket is not None, manage=options.socket is not None)
         configs = [as_system(config, system) if options.impersonate else config for system in systems]
         clients = [connect(config=each, scheme=scheme) for each in configs]
         for client in clients:
@@ -146,6 +148,8 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: Means, 
         queue=means.queue,
         workers=means.workers,
         metrics=metrics,
+        manager=manager,
+        manage=options.manage or options.socket is not None,
     )
     for controller in system.made(context):
         manager.add(controller)

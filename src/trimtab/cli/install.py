@@ -39,6 +39,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 2
     blobs: str = ""
     nats: str = ""
+    manage: bool = False
+    """Grant the rights to define kinds, too."""
     more: tuple[str, ...] = ()
     """Further options of `trimtab controllers`, as --name=value."""
 
@@ -68,7 +70,7 @@ def install(options: Options) -> int:
 
 def manifest(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
     """Everything, in the order in which it can be applied."""
-    made = documents(systems, scheme)
+    made = documents(systems, scheme, manage=options.manage)
     for system in systems:
         made += [_service(system), _budget(system), _deployment(system, options)]
         if system.admissions:
@@ -116,6 +118,8 @@ def _deployment(system: System, options: Options) -> Document:
         arguments += ["--webhook-host", "0.0.0.0", "--webhook-port", str(WEBHOOKS)]  # noqa: S104
     for flag, value in (("--blobs", options.blobs), ("--nats", options.nats)):
         arguments += [flag, value] if value else []
+    if options.manage and system.managed_rules:
+        arguments.append("--manage-crds")
     arguments += options.more
     ports = [{"name": "health", "containerPort": HEALTH}]
     ports += [{"name": "webhooks", "containerPort": WEBHOOKS}] if system.admissions else []

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from trimtab.cli.access import Access
 
 Systems = Annotated[str, typer.Option(help="Which to run, as a,b; or all, or none.", show_default=True)]
+ManageCrds = Annotated[
+    bool, typer.Option("--manage-crds", help="Let systems define kinds, with the rights that this needs.")
+]
 Operators = Annotated[
     list[str] | None,
     typer.Option(

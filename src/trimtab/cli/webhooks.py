@@ -36,6 +36,7 @@ async def serving(
         targets=Targets(
             validating=name if any(not a.mutating for a in system.admissions) else (),
             mutating=name if any(a.mutating for a in system.admissions) else (),
+            labels=system.webhook_labels,
         ),
     )
     server = WebhookServer(

@@ -114,10 +114,15 @@ Function = Callable[[AdmissionRequest[Any], Reader], Awaitable[Allowed | Denied]
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """One function and the writes that it is asked about. `name` is a DNS label: it is part of the webhook's name and
-    path. The subresource "" is the object itself."""
+    path. The subresource "" is the object itself.
+
+    `groups` are patterns of groups whose kinds are known only at run time: `*.rest` is every group below `rest`, with the
+    scheme's suffix. Their objects are always Untyped. A cluster asks only by the rules of configurations that are made
+    with those kinds."""
 
     name: str
-    kinds: tuple[type[Resource] | Kind, ...]
+    kinds: tuple[type[Resource] | Kind, ...] = ()
+    groups: tuple[str, ...] = ()
     function: Function
     operations: tuple[Operation, ...] = (Operation.CREATE, Operation.UPDATE)
     subresources: tuple[str, ...] = ("",)
@@ -129,12 +134,19 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.name!r} is no DNS label")
         if not 0 < self.timeout <= 30:
             raise ValueError("a function has up to 30 s")
-        if not self.kinds or not self.operations or not self.subresources:
+        if not (self.kinds or self.groups) or not self.operations or not self.subresources:
             raise ValueError(f"{self.name} is asked about nothing: name its kinds, operations and subresources")
+        for pattern in self.groups:
+            if not pattern.startswith("*.") or not pattern[2:] or "*" in pattern[2:]:
+                raise ValueError(f'{self.name}: {pattern!r} is no pattern of groups, such as "*.rest"')
 
     def matched(self, scheme: Scheme) -> tuple[Kind, ...]:
         """The kinds, with the full names of their groups."""
         return tuple(kind if isinstance(kind, Kind) else scheme.kind_of(kind) for kind in self.kinds)
+
+    def suffixes(self, scheme: Scheme) -> tuple[str, ...]:
+        """What the groups that it is asked about end with: `.rest.trimtab.dev`."""
+        return tuple(f".{scheme.group(pattern[2:])}" for pattern in self.groups)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,8 +245,12 @@ def _typed(admission: Admission, request: AdmissionRequest[Untyped], scheme: Sch
         if isinstance(declared, type)
     }
 
+    by_group = request.kind.group.endswith(admission.suffixes(scheme))
+
     def read(document: Document) -> Resource | Untyped:
         copy: Document = msgspec.json.decode(msgspec.json.encode(document))
+        if by_group:
+            return Untyped(copy)
         cls = classes.get((str(copy.get("apiVersion", "")), str(copy.get("kind", ""))))
         return scheme.decode(copy) if cls is None else convert(copy, cls)
 

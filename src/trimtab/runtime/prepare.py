@@ -20,14 +20,14 @@ MANAGER = "trimtab-install"
 PATIENCE = 60.0
 
 
-def documents(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
-    """In the order in which they can be applied."""
+def documents(systems: Sequence[System], scheme: Scheme, *, manage: bool = False) -> list[dict[str, Any]]:
+    """In the order in which they can be applied. With `manage` the systems may define kinds."""
     names = dict.fromkeys((NAMESPACE, *(place for system in systems for place in places(system))))
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     return [
         *namespaces,
         *definitions(systems, scheme),
-        *(grant for system in systems for grant in grants(system, scheme)),
+        *(grant for system in systems for grant in grants(system, scheme, manage=manage)),
     ]
 
 
@@ -39,9 +39,10 @@ def definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any
     return crds(own)
 
 
-async def prepare(client: ApiClient, systems: Sequence[System], *, rights: bool = True) -> None:
+async def prepare(client: ApiClient, systems: Sequence[System], *, rights: bool = True, manage: bool = False) -> None:
     """Apply it all, or without `rights` the kinds only, and wait until those are served."""
-    for document in (documents if rights else definitions)(systems, client.scheme):
+    scheme = client.scheme
+    for document in documents(systems, scheme, manage=manage) if rights else definitions(systems, scheme):
         await apply(client, Untyped(document), manager=MANAGER, force=True)
     async with asyncio.timeout(PATIENCE):
         for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):

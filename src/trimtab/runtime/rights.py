@@ -3,7 +3,7 @@
 A controller reads its own kind, patches it (finalizers) and its status; makes and removes what it owns; reads what it
 watches; records events; all of that only in the namespace of its `query`, if it has one. In the system's own namespace
 it holds its lease. Anything else is a `Rule` of the system. The embedded server grants exactly the documents that
-`trimtab install` prints.
+`trimtab install --manage-crds` prints; without that option the system's `managed_rules` are left out.
 
 Caveats: one with admission functions may patch its own webhook configurations, to put the certificates' authority there;
 RBAC cannot narrow that to the field, so whoever takes over such a system can point its webhooks at any kind.
@@ -12,6 +12,8 @@ RBAC cannot narrow that to the field, so whoever takes over such a system can po
 from __future__ import annotations
 
 from typing import Any
+
+import msgspec
 
 from trimtab.client.protocol import AnyKind
 from trimtab.model.kind import Kind
@@ -30,8 +32,10 @@ def account(system: System) -> str:
     return f"system:serviceaccount:{NAMESPACE}:{system.name}"
 
 
-def grants(system: System, scheme: Scheme) -> list[Document]:
-    """The account, its roles and their bindings."""
+def grants(system: System, scheme: Scheme, *, manage: bool = False) -> list[Document]:
+    """The account, its roles and their bindings. With `manage` it may also define kinds."""
+    if manage and system.managed_rules:
+        system = msgspec.structs.replace(system, rules=(*system.rules, *system.managed_rules))
     labels = {"app.kubernetes.io/part-of": "trimtab", "app.kubernetes.io/name": system.name}
     name = f"trimtab:{system.name}"
     subject = {"kind": "ServiceAccount", "name": system.name, "namespace": NAMESPACE}
@@ -116,9 +120,12 @@ def _webhooks(system: System) -> list[Document]:
         return []
     names = [webhooks_of(system)]
     group = ["admissionregistration.k8s.io"]
-    return [
+    rules: list[Document] = [
         {"apiGroups": group, "resources": sorted(kinds.values()), "resourceNames": names, "verbs": ["get", "patch"]}
     ]
+    if system.webhook_labels:  # to find them; whoever makes one grants the right to patch it, by its name
+        rules.append({"apiGroups": group, "resources": ["validatingwebhookconfigurations"], "verbs": list(READ)})
+    return rules
 
 
 def webhooks_of(system: System) -> str:

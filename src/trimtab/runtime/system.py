@@ -19,6 +19,7 @@ from trimtab.model.resource import Resource
 from trimtab.runtime.controller import Controller
 
 if TYPE_CHECKING:
+    from trimtab.runtime.manager import Manager
     from trimtab.runtime.metrics import Metrics
     from trimtab.runtime.queue import Queue
     from trimtab.runtime.workers import Workers
@@ -39,7 +40,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What a home gives to a system's controllers."""
+    """What a home gives to a system's controllers. `manager` runs them, for one that adds others while it works."""
 
     client: ApiClient
     clock: Clock
@@ -48,6 +49,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     workers: Workers
     metrics: Metrics
+    manager: Manager | None = None
+    manage: bool = False
+    """Whether the system may define kinds: it holds its `managed_rules`."""
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     reconciles: tuple[type[Controller[Any]], ...] = ()
     controllers: Callable[[Context], Iterable[Controller[Any]]] | None = None
     rules: tuple[Rule, ...] = ()
+    managed_rules: tuple[Rule, ...] = ()
+    """Granted only where the home lets systems define kinds: embedded, and on a cluster with `--manage-crds`."""
     admissions: tuple[Admission, ...] = ()
+    webhook_labels: str = ""
+    """Selects further webhook configurations that call this system, made while it runs: they get its authority, too."""
     needs_blobs: bool = False
     source: str = ""
     """The file of an operator of a user's own; "" for what is installed."""

@@ -2,13 +2,14 @@
 
 Flow: `refresh` is one pass. It reads the configurations, then the Secret that all replicas share, takes the serving
 certificate into use, does what `rotation.step` says, writes the Secret by compare-and-swap, and puts the
-trust bundle into the configurations. `run` does so every `interval`. No replica leads: any may do any step.
+trust bundle into the configurations. `run` does so every `interval`, and at once when a configuration comes that is
+found by its labels. No replica leads: any may do any step.
 
 Guarantees: at every moment a client that trusts a configuration's caBundle can connect to every replica whose last pass
 was less than a third of a serving certificate's life ago. A new certificate drops no connection.
 
 Assumptions: `client` reads the API server itself, no cache: an old Secret beside a new configuration would undo a
-rotation. It may get, create and patch the Secret, and get and patch the targets.
+rotation. It may get, create and patch the Secret, and get and patch the targets; with labels also list and watch.
 
 Caveats: who can read the Secret can pretend to be the webhook. To force a rotation, delete the Secret: then there is no
 overlap, and writes are refused until the next pass. A replica whose clock is months ahead rotates too early, for all.
@@ -16,6 +17,7 @@ overlap, and writes are refused until the next pass. A replica whose clock is mo
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import ssl
@@ -32,10 +34,11 @@ from trimtab.model.kubernetes import Secret
 from trimtab.model.logs import log
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Untyped
-from trimtab.runtime.certificates.publish import Targets, carried, publish, read
+from trimtab.runtime.certificates.publish import Targets, carried, changed, publish, read, revision
 from trimtab.runtime.certificates.rotation import Action, Bundle, Lives, step
 
 INTERVAL = 60.0
+PAUSE = 1.0  # two that write in turns must not do so without end
 MAX_STEPS = 16  # of one pass: more is a fight, and the next pass goes on
 BUNDLE = "bundle.json"
 
@@ -84,11 +87,32 @@ class Certificates:
     async def run(self) -> None:
         """Until cancelled. A pass that fails is logged, and tried again after the interval."""
         while True:
+            since = ""
             try:
+                since = await revision(self._client, self._targets)
                 await self.refresh()
             except FAILURES as error:
                 log.warning("webhook certificates were not refreshed", secret=self._secret, error=str(error))
-            await self._clock.sleep(self._interval)
+            await self._pause(since)
+
+    async def _pause(self, since: str) -> None:
+        """The interval, or less when something changes that the labels select."""
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(self._look(since)) if since else None
+            sleeping = tasks.create_task(self._clock.sleep(self._interval))
+            await asyncio.wait({sleeping, *((looking,) if looking else ())}, return_when=asyncio.FIRST_COMPLETED)
+            sleeping.cancel()
+            if looking is not None:
+                looking.cancel()
+
+    async def _look(self, since: str) -> None:
+        """Returns when something changed. A watch that ends is not renewed: the interval is short."""
+        try:
+            found = await changed(self._client, self._targets, since)
+        except FAILURES as error:
+            log.info("webhook configurations are not watched", error=str(error))
+            found = False
+        await self._clock.sleep(PAUSE if found else self._interval)
 
     async def refresh(self) -> Bundle:
         """One pass. Raises what the client raises; then nothing is half done."""

@@ -7,12 +7,13 @@ the documents, then read the bundle, then `publish`, which the API refuses where
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from trimtab.client.protocol import Client, Named
+from trimtab.client.protocol import Client, Named, Query
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
 
@@ -24,11 +25,12 @@ DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 class Targets(msgspec.Struct, frozen=True, kw_only=True):
-    """What carries our bundle, by name."""
+    """What carries our bundle, by name; and the validating configurations that `labels` selects, whoever makes them."""
 
     validating: tuple[str, ...] = ()
     mutating: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
+    labels: str = ""
 
 
 async def read(client: Client, targets: Targets) -> list[Untyped]:
@@ -45,7 +47,27 @@ async def read(client: Client, targets: Targets) -> list[Untyped]:
         except StatusError as error:
             if error.code != 404:
                 raise
+    if targets.labels:
+        listing = await client.list(VALIDATING, Query(labels=targets.labels))
+        found += [document for document in listing.items if document.name not in targets.validating]
     return found
+
+
+async def revision(client: Client, targets: Targets) -> str:
+    """From when on `changed` can tell of what the labels select; "" when there are none."""
+    if not targets.labels:
+        return ""
+    return (await client.list(VALIDATING, Query(labels=targets.labels, metadata_only=True))).revision
+
+
+async def changed(client: Client, targets: Targets, since: str) -> bool:
+    """Waits until one of them changes, or comes; False when the server told of none."""
+    query = Query(labels=targets.labels, metadata_only=True)
+    async with contextlib.aclosing(client.watch(VALIDATING, query, since)) as events:
+        async for event in events:
+            if event.object is not None:
+                return True
+    return False
 
 
 def carried(documents: Sequence[Untyped], trusted: bytes) -> bool:
@@ -55,14 +77,24 @@ def carried(documents: Sequence[Untyped], trusted: bytes) -> bool:
 
 
 async def publish(client: Client, documents: Sequence[Untyped], trusted: bytes) -> None:
-    """Set the one field where it differs. StatusError 409 when a document changed since it was read."""
+    """Set the one field where it differs. StatusError 409 when a document changed since it was read. One that we may not
+    write keeps nobody from its own: the error comes after the others."""
     wanted = base64.b64encode(trusted).decode()
+    refused: StatusError | None = None
     for document in documents:
         changed: Document = msgspec.json.decode(msgspec.json.encode(document.raw))
         for config in _client_configs(changed):
             config["caBundle"] = wanted
-        if changed != document.raw:
+        if changed == document.raw:
+            continue
+        try:
             await client.patch(document, Untyped(changed))
+        except StatusError as error:
+            if error.code != 403:
+                raise
+            refused = refused or error
+    if refused is not None:
+        raise refused
 
 
 def _client_configs(document: Document) -> Iterator[Document]:

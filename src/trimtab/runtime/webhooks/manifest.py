@@ -41,11 +41,12 @@ def configurations(
 ) -> list[Document]:
     """A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration of this name, each where there are such
     functions. `at` is a Service, or the URL in front of our paths. Without `ca_bundle` the field is left out: whoever
-    rotates the certificates sets it, and an apply of the manifest does not take it away."""
+    rotates the certificates sets it, and an apply of the manifest does not take it away. A function of groups has no
+    rules here: they come with each kind that is made of such a group."""
     known = scheme or Scheme()
     made = []
     for kind, mutating in (("MutatingWebhookConfiguration", True), ("ValidatingWebhookConfiguration", False)):
-        webhooks = [_webhook(a, at, ca_bundle, known) for a in functions if a.mutating is mutating]
+        webhooks = [_webhook(a, at, ca_bundle, known) for a in functions if a.mutating is mutating and a.kinds]
         if webhooks:
             made.append({"apiVersion": GROUP, "kind": kind, "metadata": {"name": name}, "webhooks": webhooks})
     return made

@@ -9,6 +9,7 @@ import msgspec
 
 from trimtab.model.admission import AdmissionRequest, Operation, UserInfo, Verdict
 from trimtab.model.kind import Kind
+from trimtab.model.schema import Schema
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.webhooks.patch import json_patch
 
@@ -27,6 +28,10 @@ class Resource(msgspec.Struct, frozen=True):
     resource: str = ""
 
 
+class _KindName(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
 class _User(msgspec.Struct, frozen=True):
     username: str = ""
     uid: str = ""
@@ -40,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     uid: str
     operation: Operation
     resource: Resource
+    kind: _KindName = _KindName()
     sub_resource: str = ""
     name: str = ""
     namespace: str = ""
@@ -69,6 +75,21 @@ def read_review(body: bytes) -> Asked:
     if (asked.operation is Operation.DELETE) is not (asked.object is None):
         raise BadReview("a deletion has no object, and every other write has one")
     return asked
+
+
+def kind_of(asked: Asked) -> Kind:
+    """The kind, from what the review says of it. The kind of a subresource's document is another: there the resource
+    stands for it."""
+    resource = asked.resource
+    name = asked.kind.kind if asked.kind.kind and not asked.sub_resource else resource.resource
+    return Kind(
+        group=resource.group,
+        version=resource.version,
+        kind=name,
+        plural=resource.resource,
+        namespaced=bool(asked.namespace),
+        schema=Schema({}),
+    )
 
 
 def request_of(asked: Asked, kind: Kind) -> AdmissionRequest[Untyped]:

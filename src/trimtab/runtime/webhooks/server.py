@@ -26,7 +26,7 @@ from trimtab.model.logs import log
 from trimtab.model.scheme import Scheme
 from trimtab.runtime.webhooks.convert import Conversion, conversions_of, converted
 from trimtab.runtime.webhooks.manifest import path_of
-from trimtab.runtime.webhooks.review import Asked, BadReview, answer, read_review, request_of
+from trimtab.runtime.webhooks.review import Asked, BadReview, answer, kind_of, read_review, request_of
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -178,4 +178,6 @@ class WebhookServer:
         for kind in function.matched(self._scheme):
             if (kind.group, kind.version, kind.plural) == (resource.group, resource.version, resource.resource):
                 return kind
+        if resource.group.endswith(function.suffixes(self._scheme)):
+            return kind_of(asked)
         raise BadReview(f"{function.name} does not judge {resource.resource} of {resource.group}/{resource.version}")

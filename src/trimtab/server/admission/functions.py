@@ -49,15 +49,15 @@ class Functions:
         self._registry = registry
         self._forms = forms
         self._reader = BackendReader(registry, scheme)
-        self._mutating = _by_resource([a for a in declared if a.mutating], scheme)
-        self._validating = _by_resource([a for a in declared if not a.mutating], scheme)
+        self._mutating = _table([a for a in declared if a.mutating], scheme)
+        self._validating = _table([a for a in declared if not a.mutating], scheme)
 
     def mutates(self, write: Write) -> bool:
         """Hot: without functions it costs nothing."""
-        return bool(self._mutating) and any(self._concerned(self._mutating, write))
+        return self._mutating is not None and any(self._concerned(self._mutating, write))
 
     def validates(self, write: Write) -> bool:
-        return bool(self._validating) and any(self._concerned(self._validating, write))
+        return self._validating is not None and any(self._concerned(self._validating, write))
 
     async def mutate(self, write: Write) -> Document | None:
         """The object as the functions leave it; None for a deletion. Raises StatusError."""
@@ -107,18 +107,21 @@ class Functions:
             write.warn(warning)
         return verdict
 
-    def _concerned(self, table: _Table, write: Write) -> Iterator[_Asked]:
-        declared = table.get((write.kind.group, write.kind.plural))
-        if declared is None or write.operation is Operation.CONNECT or exempt(write):
+    def _concerned(self, table: _Table | None, write: Write) -> Iterator[_Asked]:
+        if table is None:
+            return
+        group = write.kind.group
+        declared = table.resources.get((group, write.kind.plural), ())
+        wide = table.groups if group.endswith(table.suffixes) else ()
+        if not (declared or wide) or write.operation is Operation.CONNECT or exempt(write):
             return
         for admission, kinds in declared:
-            if write.subresource not in admission.subresources:
-                continue
-            if not any(operation.value == write.operation.value for operation in admission.operations):
-                continue
-            kind = self._seen(kinds, write.kind)
+            kind = self._seen(kinds, write.kind) if _asks(admission, write) else None
             if kind is not None:
                 yield _Asked(admission, kind)
+        for admission, suffixes in wide:
+            if group.endswith(suffixes) and _asks(admission, write):
+                yield _Asked(admission, write.kind)
 
     def _seen(self, declared: Sequence[Kind], written: Kind) -> Kind | None:
         """The written version where it is declared, else the first that is declared and served."""
@@ -173,16 +176,31 @@ class BackendReader:
         return self._registry.find(wanted.group, wanted.version, wanted.plural)
 
 
-_Table = dict[tuple[str, str], tuple[tuple[model.Admission, tuple[Kind, ...]], ...]]
-"""Functions by group and plural, each with the versions that it declares of it."""
+class _Table(NamedTuple):
+    """Functions by group and plural, each with the versions that it declares of it; and those of whole groups, each with
+    the ends of the groups' names."""
+
+    resources: dict[tuple[str, str], tuple[tuple[model.Admission, tuple[Kind, ...]], ...]]
+    groups: tuple[tuple[model.Admission, tuple[str, ...]], ...]
+    suffixes: tuple[str, ...]
 
 
-def _by_resource(declared: Sequence[model.Admission], scheme: Scheme) -> _Table:
-    table: _Table = {}
+def _table(declared: Sequence[model.Admission], scheme: Scheme) -> _Table | None:
+    """None when there are no functions."""
+    if not declared:
+        return None
+    resources: dict[tuple[str, str], tuple[tuple[model.Admission, tuple[Kind, ...]], ...]] = {}
     for admission in declared:
         versions: dict[tuple[str, str], list[Kind]] = {}
         for kind in admission.matched(scheme):
             versions.setdefault((kind.group, kind.plural), []).append(kind)
         for resource, kinds in versions.items():
-            table[resource] = (*table.get(resource, ()), (admission, tuple(kinds)))
-    return table
+            resources[resource] = (*resources.get(resource, ()), (admission, tuple(kinds)))
+    groups = tuple((admission, admission.suffixes(scheme)) for admission in declared if admission.groups)
+    return _Table(resources, groups, tuple(suffix for _, suffixes in groups for suffix in suffixes))
+
+
+def _asks(admission: model.Admission, write: Write) -> bool:
+    return write.subresource in admission.subresources and any(
+        operation.value == write.operation.value for operation in admission.operations
+    )
