@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import re2
 
+from trimtab.model.schema.patterns import BadPattern, matcher
 from trimtab.systems.rest.model import Comparator, FieldClass, Model, Node
 
 Document = dict[str, Any]
@@ -46,8 +46,8 @@ def body_schema(model: Model, detail: Detail) -> Document:
 def matchable(pattern: str) -> bool:
     """Whether an API server can match it: it has RE2's syntax, which knows no look-around and no back references."""
     try:
-        re2.compile(pattern, _QUIET)
-    except re2.error:
+        matcher(pattern)
+    except BadPattern:
         return False
     return True
 
@@ -225,8 +225,6 @@ def _without_text(schema: Any) -> Any:
     return schema
 
 
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 _FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _CLASSES = {
     FieldClass.CREATE_ONLY: "Only at creation.",
