@@ -141,8 +141,6 @@ class _Writer:
     def _described(self, schema: Document, node: Node) -> Document:
         if node.nullable:
             schema["nullable"] = True
-            if "enum" in schema and None not in schema["enum"]:
-                schema["enum"] = [*schema["enum"], None]
         if self._detail.descriptions and (text := _description(node)):
             schema["description"] = text
         return schema
@@ -169,8 +167,9 @@ def _scalar(node: Node) -> Document:
 
 
 def closed(node: Node) -> bool:
-    """Whether only the values of its enumeration are taken, exactly as they are written."""
-    return bool(node.enum) and not node.open_enum and node.compare is not Comparator.CASELESS
+    """Whether only the values of its enumeration are taken, exactly as they are written. Not where null is one more:
+    API servers refuse it, even when it is listed."""
+    return bool(node.enum) and not (node.open_enum or node.nullable or node.compare is Comparator.CASELESS)
 
 
 def _secret() -> Document:
