@@ -1,0 +1,71 @@
+"""Known differences: what a service answered instead of what it was given, right after it had taken it.
+
+Without them every normalisation of a service is drift. They are kept in the status, so each is small: a large value is
+kept as its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from trimtab.systems.rest.model import Model, Node
+from trimtab.systems.rest.syncing.comparing import Same
+from trimtab.systems.rest.syncing.leaves import DEPTH, Leaf, child, item_node
+from trimtab.systems.rest.syncing.paths import MISSING
+
+LARGEST = 4096
+"""Bytes of JSON; what is larger is kept as a digest."""
+
+
+def recorded(model: Model, leaf: Leaf, live: Any) -> dict[str, Any]:
+    """How a live value is remembered beside the leaf that was wanted."""
+    if live is MISSING:
+        return {"missing": True}
+    value = shaped(model, leaf.node, leaf.value, live)
+    encoded = _encoded(value)
+    return {"value": value} if len(encoded) <= LARGEST else {"digest": _digest(encoded)}
+
+
+def still(model: Model, leaf: Leaf, known: dict[str, Any], live: Any, same: Same) -> bool:
+    """Whether a live value is still the one that was recorded."""
+    if known.get("missing"):
+        return live is MISSING or live is None
+    if live is MISSING:
+        return known.get("value", MISSING) is None
+    value = shaped(model, leaf.node, leaf.value, live)
+    if "digest" in known:
+        return bool(known["digest"] == _digest(_encoded(value)))
+    return same(leaf.path, known.get("value"), value)
+
+
+def shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int = 0) -> Any:
+    """The live value without the fields that nobody asked for: those come and go."""
+    if depth >= DEPTH:
+        return live
+    if isinstance(live, dict):
+        node = model.variant(node, live)
+        names = wanted.keys() if isinstance(wanted, dict) and wanted else node.properties.keys()
+        if not names:
+            return live
+        given = wanted if isinstance(wanted, dict) else {}
+        return {
+            name: shaped(model, child(model, node, name), given.get(name), value, depth + 1)
+            for name, value in live.items()
+            if name in names
+        }
+    if isinstance(live, list):
+        alike = wanted if isinstance(wanted, list) and len(wanted) == len(live) else [None] * len(live)
+        below = item_node(model, node)
+        return [shaped(model, below, one, item, depth + 1) for one, item in zip(alike, live, strict=True)]
+    return live
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _digest(encoded: bytes) -> str:
+    return "sha256:" + hashlib.sha256(encoded).hexdigest()

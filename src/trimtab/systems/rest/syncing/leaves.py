@@ -1,0 +1,130 @@
+"""The leaves of a body: what is compared, owned and written one by one.
+
+Objects and maps are walked, lists with keys are walked by their keys, every other list is one leaf. What is empty is a
+leaf too. Fields that the model does not know are leaves that are compared exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
+from trimtab.systems.rest.syncing.paths import Item, Path, format_path
+
+DEPTH = 64
+"""Below it a value is one leaf, whatever it is."""
+
+UNKNOWN = Node()
+"""Of what the model does not know."""
+
+
+class Leaf(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf. Classes and writers are those of the field with all that it is below."""
+
+    path: str
+    steps: Path
+    value: Any
+    node: Node
+    classes: frozenset[FieldClass]
+    writers: Writer
+
+    @property
+    def owned(self) -> bool:
+        """Whether a spec may say what it is."""
+        return FieldClass.READ_ONLY not in self.classes and self.writers is not Writer.NONE
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a read never gives it."""
+        return bool(self.classes & HIDDEN)
+
+    @property
+    def create_only(self) -> bool:
+        return FieldClass.CREATE_ONLY in self.classes
+
+    @property
+    def initial(self) -> bool:
+        return FieldClass.INITIAL in self.classes
+
+
+HIDDEN = frozenset({FieldClass.SECRET, FieldClass.WRITE_ONLY})
+
+
+def leaves(model: Model, node: Node, value: Any) -> dict[str, Any]:
+    """The leaves of a value of this node by their paths."""
+    return {leaf.path: leaf.value for leaf in _walk(model, node, value, (), frozenset(), Writer.ALL)}
+
+
+def walk(model: Model, body: Any) -> dict[str, Leaf]:
+    """The leaves of a body by their paths, with what is known of each."""
+    if not isinstance(body, dict) or not body:
+        return {}
+    return {leaf.path: leaf for leaf in _walk(model, body_node(model), body, (), frozenset(), Writer.ALL)}
+
+
+def body_node(model: Model) -> Node:
+    """The tree of the spec with the names that the service uses."""
+    root = model.node(model.spec)
+    if not model.renamed:
+        return root
+    properties = {model.renamed.get(name, name): node for name, node in root.properties.items()}
+    return msgspec.structs.replace(root, properties=properties)
+
+
+def child(model: Model, node: Node, name: str) -> Node:
+    """The node of a field or of a map's value; UNKNOWN when there is none."""
+    found = node.properties.get(name)
+    if found is None and (node.type == "map" or node.additional):
+        found = node.items
+    return model.node(found) if found is not None else UNKNOWN
+
+
+def item_node(model: Model, node: Node) -> Node:
+    return model.node(node.items) if node.items is not None else UNKNOWN
+
+
+def keyed(node: Node, items: list[Any]) -> list[Item] | None:
+    """The keys of all items; None when the list has none, or not every item has its own."""
+    if not node.keys:
+        return None
+    found: list[Item] = []
+    for item in items:
+        if not isinstance(item, dict):
+            return None
+        values = tuple((key, item.get(key)) for key in node.keys)
+        if any(value is None or isinstance(value, dict | list) for _, value in values):
+            return None
+        found.append(Item(values))
+    return found if len({format_path((item,)) for item in found}) == len(found) else None
+
+
+def is_arm(model: Model) -> bool:
+    """Whether Azure's Resource Manager has this resource: a few of its rules are no part of any document."""
+    from trimtab.systems.rest.addressing import resource_path
+
+    path = resource_path(model).casefold()
+    return path.startswith("/subscriptions/") or "/providers/microsoft." in path
+
+
+def _walk(
+    model: Model, node: Node, value: Any, steps: Path, classes: frozenset[FieldClass], writers: Writer
+) -> Iterator[Leaf]:
+    node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
+    if node.field is not FieldClass.WRITABLE:
+        classes |= {node.field}
+    writers &= node.writers
+    if len(steps) < DEPTH:
+        if isinstance(value, dict) and value:
+            for name, below in value.items():
+                yield from _walk(model, child(model, node, name), below, (*steps, name), classes, writers)
+            return
+        keys = keyed(node, value) if isinstance(value, list) and value else None
+        if keys is not None:
+            below_node = item_node(model, node)
+            for key, item in zip(keys, value, strict=True):
+                yield from _walk(model, below_node, item, (*steps, key), classes, writers)
+            return
+    yield Leaf(path=format_path(steps), steps=steps, value=value, node=node, classes=classes, writers=writers)

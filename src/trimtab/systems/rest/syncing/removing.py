@@ -1,0 +1,88 @@
+"""How a field is removed. Services differ: some forget what is left out, some need null, some an empty value, some only
+take the default. The ways are tried in this order, one write each, until a read shows that the field is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trimtab.systems.rest.model import Model, Node
+from trimtab.systems.rest.syncing.leaves import Leaf, walk
+from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, get, matches, parse
+
+RUNGS = ("omit", "null", "empty", "default")
+"""In a PATCH, to omit is to keep: there the first is null too."""
+
+
+def rung(model: Model, path: str, removals: Mapping[str, int]) -> str:
+    """The way to remove this field now: what the overlay says, or the one that is next."""
+    steps = parse(path)
+    for pattern, way in model.overlay.removal.items():
+        if matches(parse(pattern), steps):
+            return way
+    return RUNGS[min(removals.get(path, 0), len(RUNGS) - 1)]
+
+
+def next_removal(model: Model, path: str, tried: int, *, applied: Any, verb: str = "update") -> int | None:
+    """The way to try after this one, for a path of what was applied; None when there is no other."""
+    leaf = walk(model, applied).get(path)
+    if (
+        leaf is None
+        or isinstance(leaf.steps[-1], Item)
+        or any(matches(parse(each), leaf.steps) for each in model.overlay.removal)
+    ):
+        return None
+    for index in range(tried + 1, len(RUNGS)):
+        if RUNGS[index] == "null" and verb == "patch":
+            continue
+        if RUNGS[index] == "empty" and empty_of(leaf.node, leaf.value) is MISSING:
+            continue
+        if RUNGS[index] == "default" and leaf.node.default is None:
+            continue
+        return index
+    return None
+
+
+def empty_of(node: Node, value: Any) -> Any:
+    """The empty value of this type; MISSING when it has none that the service could take."""
+    if isinstance(value, list):
+        return [] if not node.min_items else MISSING
+    if isinstance(value, dict):
+        return {}
+    if isinstance(value, str) and not (node.enum or node.pattern or node.min_length or node.format):
+        return ""
+    return MISSING
+
+
+def places(model: Model, removed: tuple[str, ...], *, desired: Any, applied: Any, live: Any) -> dict[Path, list[Leaf]]:
+    """Where to remove: an item of a keyed list as a whole, and an object with all that is in it when nothing in it is
+    anyone else's; else each leaf by itself. With the leaves that are removed there; `live` is without read-only fields."""
+    had = walk(model, applied)
+    leaves = [had[path] for path in removed if get(live, had[path].steps) not in (MISSING, None)]
+    paths = {leaf.path for leaf in leaves}
+    items = {prefix for leaf in leaves for prefix in _items(leaf, desired)}
+    others = [
+        leaf.steps
+        for leaf in walk(model, live).values()
+        if leaf.path not in paths and not any(leaf.steps[:end] in items for end in range(1, len(leaf.steps) + 1))
+    ]
+    found: dict[Path, list[Leaf]] = {}
+    for leaf in leaves:
+        found.setdefault(_place(model, leaf, desired, others, items), []).append(leaf)
+    return found
+
+
+def _items(leaf: Leaf, desired: Any) -> list[Path]:
+    """The items above a leaf that are no longer wanted."""
+    prefixes = [leaf.steps[:end] for end in range(1, len(leaf.steps) + 1)]
+    return [prefix for prefix in prefixes if isinstance(prefix[-1], Item) and get(desired, prefix) is MISSING]
+
+
+def _place(model: Model, leaf: Leaf, desired: Any, others: list[Path], items: set[Path]) -> Path:
+    for end in range(1, len(leaf.steps)):
+        prefix = leaf.steps[:end]
+        if get(desired, prefix) is not MISSING:
+            continue
+        if prefix in items or not any(other[:end] == prefix for other in others):
+            return prefix
+    return leaf.steps

@@ -1,0 +1,47 @@
+"""What a settled write came to: where the service answers other values than it was given, and what it did not remove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trimtab.systems.rest.model import Model
+from trimtab.systems.rest.syncing.comparing import Same, compared
+from trimtab.systems.rest.syncing.difference import gone, owned
+from trimtab.systems.rest.syncing.known import recorded
+from trimtab.systems.rest.syncing.paths import MISSING, get
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """`known` are the known differences from now on; `still_present` what was removed and is there with the old value."""
+
+    known: dict[str, Any] = {}
+    still_present: tuple[str, ...] = ()
+
+
+def settle(
+    model: Model,
+    desired: dict[str, Any],
+    live: dict[str, Any],
+    *,
+    previous: dict[str, Any] | None,
+    same: Same | None = None,
+) -> Settled:
+    """`desired` and `previous` (what was applied before this write) are sealed; `live` is a read after all is done."""
+    same = same or compared(model, desired, previous)
+    wants = owned(model, desired, live)
+    known: dict[str, Any] = {}
+    for path, leaf in sorted(wants.items()):
+        now = get(live, leaf.steps)
+        if not leaf.hidden and not same(path, leaf.value, now):
+            known[path] = recorded(model, leaf, now)
+    present = []
+    for path, leaf in sorted(owned(model, previous, live).items()):
+        now = get(live, leaf.steps)
+        if leaf.hidden or not gone(leaf, desired, wants) or now in (MISSING, None, "", [], {}):
+            continue
+        # Another value is the service's own: it has forgotten ours.
+        if same(path, leaf.value, now) and (leaf.node.default is None or not same(path, leaf.node.default, now)):
+            present.append(path)
+    return Settled(known=known, still_present=tuple(present))
