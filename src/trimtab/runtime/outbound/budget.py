@@ -30,6 +30,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 50.0  # requests a second
     burst: int = 50
     attempts: int = 4  # of one request, in all
+    again: tuple[int, ...] = (429, 502, 503, 504)  # answers that are asked for again; what is left out is the caller's
     retry_ratio: float = 0.2  # retries for each request
     retry_reserve: float = 10.0  # retries that a quiet scope has saved
     first_pause: float = 0.2  # seconds before the first retry, twice as many before the next

@@ -15,6 +15,9 @@ bounded; nothing is sent twice that may not be; no error shows a secret; cancell
 Assumptions: `timeout` is for the whole call, with its waits and its body; `math.inf` leaves a stream bounded only by
 the silence it may keep (`Limits.read`). Any status is an answer to `request` and `fetch`; only `json` wants a success.
 
+With `unix` all connections go to that socket, whatever host a URL names: `http://lxd/1.0`. Names are checked as ever;
+there are no addresses to check.
+
 Caveats: redirects count against the scope of the first request. Behind a proxy the address check sees the proxy, so
 that the two cannot be had together.
 """
@@ -27,6 +30,7 @@ import math
 import random
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -79,12 +83,16 @@ class Outbound:
         resolver: AbstractResolver | None = None,
         proxy_from_environment: bool = False,
         user_agent: str = f"trimtab/{__version__}",
+        unix: Path | None = None,
     ) -> None:
         if proxy_from_environment and not (host_pin.private and host_pin.loopback):
             raise ValueError(
                 "behind a proxy addresses cannot be checked: refuse private ones, or use a proxy, not both"
             )
+        if proxy_from_environment and unix is not None:
+            raise ValueError("a unix socket is not reached by a proxy")
         self._budget, self._tls, self._pin, self._limits = budget, tls, host_pin, limits
+        self._unix = unix
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 - jitter
         self._scopes = Scopes(budget, self._clock, self._chance)
@@ -246,6 +254,8 @@ class Outbound:
         self, asked: _Asked, outcome: Response | OutboundError, attempt: int, wish: float | None
     ) -> float | None:
         """Seconds until the next attempt; None: this outcome is the last. A server's wish is kept by all."""
+        if isinstance(outcome, Response) and outcome.status not in self._budget.again:
+            return None
         failure = failure_of(outcome.status if isinstance(outcome, Response) else outcome)
         if failure is None:
             return None
@@ -327,21 +337,26 @@ class Outbound:
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                limit=self._limits.connections,
-                limit_per_host=self._limits.connections_per_host,
-                resolver=self._resolver,
-                use_dns_cache=self._resolver is None,  # one that was passed in does as it sees fit
-                socket_factory=self._pin.socket,
-            )
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=self._connector(),
                 trust_env=self._proxy_from_environment,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             )
             self._session._retry_connection = False  # it would go round our own rules
         return self._session
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        most, most_per_host = self._limits.connections, self._limits.connections_per_host
+        if self._unix is not None:
+            return aiohttp.UnixConnector(str(self._unix), limit=most, limit_per_host=most_per_host)
+        return aiohttp.TCPConnector(
+            limit=most,
+            limit_per_host=most_per_host,
+            resolver=self._resolver,
+            use_dns_cache=self._resolver is None,  # one that was passed in does as it sees fit
+            socket_factory=self._pin.socket,
+        )
 
     async def _context(self, with_identity: bool) -> ssl.SSLContext:
         async with self._making:

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trimtab.model.redacted import Redacted
+
 
 class ErrorClass(enum.Enum):
     """What an error means for the object whose reconcile met it."""
@@ -36,6 +38,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     headers: Mapping[str, str] = {}
     timeout: float | None = None
+    envelope: str = ""  # as in the overlay: the path in the answer to what is meant
+    wrap: str = ""  # the path in the request's body to put it at
+    rules: tuple[Mapping[str, str], ...] = ()  # the overlay's, of what errors mean
+    idempotency_key: str = ""
+    secrets: tuple[Redacted, ...] = ()
+    """Values in the body that no error may show, though the service repeats them."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.verb}: {self.method} {self.url.partition('?')[0]})"  # the rest may be secret
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +75,7 @@ class CallError(Exception):
         retry_after: float | None = None,
         uncertain: bool = False,
         request: Request | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -72,6 +84,7 @@ class CallError(Exception):
         self.retry_after = retry_after
         self.uncertain = uncertain
         self.request = request
+        self.headers = headers or {}  # of the answer, names in lower case
 
 
 class Caller(Protocol):
