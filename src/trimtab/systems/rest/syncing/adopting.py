@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from trimtab.systems.rest.model import Model
+from trimtab.systems.rest.syncing.aligning import aligned
 from trimtab.systems.rest.syncing.comparing import Same, compared
 from trimtab.systems.rest.syncing.difference import owned
 from trimtab.systems.rest.syncing.known import recorded
@@ -20,6 +21,7 @@ def adopt(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What counts as applied, and the known differences. `desired` is sealed."""
     same = same or compared(model, desired)
+    live = aligned(model, live, desired)
     found = owned(model, desired, live)
     differing = {
         path: get(live, leaf.steps)

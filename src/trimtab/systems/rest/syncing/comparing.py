@@ -66,6 +66,15 @@ def masked(node: Node, value: Any) -> bool:
     return isinstance(value, str) and (value in MASKS or (node.field in HIDDEN and value == ""))
 
 
+def seals(value: Any) -> list[str]:
+    """The digests of secrets in a value, in order."""
+    if isinstance(value, dict):
+        return [seal for name in sorted(value) for seal in seals(value[name])]
+    if isinstance(value, list):
+        return [seal for item in value for seal in seals(item)]
+    return [value] if _sealed(value) else []
+
+
 def _same(model: Model, node: Node, wanted: Any, live: Any, depth: int) -> bool:
     if masked(node, live):
         return True

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from trimtab.systems.rest.model import Model
-from trimtab.systems.rest.syncing.comparing import Same, compared, equal
+from trimtab.systems.rest.syncing.aligning import aligned
+from trimtab.systems.rest.syncing.comparing import Same, compared, equal, seals
 from trimtab.systems.rest.syncing.known import still
 from trimtab.systems.rest.syncing.leaves import Leaf, walk
 from trimtab.systems.rest.syncing.paths import MISSING, get
@@ -53,6 +54,7 @@ def difference(
 ) -> Difference:
     """`desired` and `applied` are sealed (`secrets.sealed`). Without `applied` everything is intent."""
     same = same or compared(model, desired, applied)
+    live = aligned(model, live, desired, applied)
     wants, had = owned(model, desired, live), owned(model, applied, live)
     intent = {path: leaf.value for path, leaf in wants.items() if _changed(leaf, get(applied, leaf.steps), same)}
     removed = [path for path, leaf in had.items() if gone(leaf, desired, wants)]
@@ -106,6 +108,8 @@ def _changed(leaf: Leaf, before: Any, same: Same) -> bool:
         return False
     if leaf.hidden:
         return not equal(leaf.value, before)
+    if seals(leaf.value) != seals(before):
+        return True
     return not same(leaf.path, leaf.value, before) or not same(leaf.path, before, leaf.value)
 
 

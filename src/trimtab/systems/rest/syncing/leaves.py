@@ -1,7 +1,7 @@
 """The leaves of a body: what is compared, owned and written one by one.
 
 Objects and maps are walked, lists with keys are walked by their keys, every other list is one leaf. What is empty is a
-leaf too. Fields that the model does not know are leaves that are compared exactly.
+leaf too, and so is what a read never gives, whatever is in it. Fields that the model does not know are compared exactly.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from trimtab.systems.rest.addressing import resource_path
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
-from trimtab.systems.rest.syncing.paths import Item, Path, format_path
+from trimtab.systems.rest.syncing.paths import Item, Path, format_path, get
 
 DEPTH = 64
 """Below it a value is one leaf, whatever it is."""
@@ -86,6 +87,18 @@ def item_node(model: Model, node: Node) -> Node:
     return model.node(node.items) if node.items is not None else UNKNOWN
 
 
+def node_at(model: Model, steps: Path, body: Any) -> Node:
+    """The node of a path, by way of this body: what a discriminator says in it decides."""
+    node = body_node(model)
+    for step in steps:
+        if isinstance(step, str):
+            node = child(model, model.variant(node, body) if isinstance(body, dict) else model.node(node), step)
+        else:
+            node = item_node(model, model.node(node))
+        body = get(body, (step,))
+    return model.node(node)
+
+
 def keyed(node: Node, items: list[Any]) -> list[Item] | None:
     """The keys of all items; None when the list has none, or not every item has its own."""
     if not node.keys:
@@ -103,8 +116,6 @@ def keyed(node: Node, items: list[Any]) -> list[Item] | None:
 
 def is_arm(model: Model) -> bool:
     """Whether Azure's Resource Manager has this resource: a few of its rules are no part of any document."""
-    from trimtab.systems.rest.addressing import resource_path
-
     path = resource_path(model).casefold()
     return path.startswith("/subscriptions/") or "/providers/microsoft." in path
 
@@ -116,7 +127,7 @@ def _walk(
     if node.field is not FieldClass.WRITABLE:
         classes |= {node.field}
     writers &= node.writers
-    if len(steps) < DEPTH:
+    if len(steps) < DEPTH and not classes & HIDDEN:
         if isinstance(value, dict) and value:
             for name, below in value.items():
                 yield from _walk(model, child(model, node, name), below, (*steps, name), classes, writers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.systems.rest.model import Model, Node
-from trimtab.systems.rest.syncing.leaves import Leaf, walk
+from trimtab.systems.rest.syncing.leaves import Leaf, node_at, walk
 from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, get, matches, parse
 
 RUNGS = ("omit", "null", "empty", "default")
@@ -23,21 +23,19 @@ def rung(model: Model, path: str, removals: Mapping[str, int]) -> str:
     return RUNGS[min(removals.get(path, 0), len(RUNGS) - 1)]
 
 
-def next_removal(model: Model, path: str, tried: int, *, applied: Any, verb: str = "update") -> int | None:
-    """The way to try after this one, for a path of what was applied; None when there is no other."""
-    leaf = walk(model, applied).get(path)
-    if (
-        leaf is None
-        or isinstance(leaf.steps[-1], Item)
-        or any(matches(parse(each), leaf.steps) for each in model.overlay.removal)
-    ):
+def next_removal(model: Model, leaf: Leaf, tried: int, *, desired: Any = None, verb: str = "update") -> int | None:
+    """The way to try after this one, for a leaf of what was applied; None when there is no other."""
+    if any(matches(parse(pattern), leaf.steps) for pattern in model.overlay.removal):
         return None
+    items = _items(leaf, desired)
+    if items and get(desired, items[0][:-1]) is not MISSING:
+        return None  # the rest of the list was sent: there is no other way to leave an item out
     for index in range(tried + 1, len(RUNGS)):
         if RUNGS[index] == "null" and verb == "patch":
             continue
-        if RUNGS[index] == "empty" and empty_of(leaf.node, leaf.value) is MISSING:
+        if RUNGS[index] == "empty" and not items and empty_of(leaf.node, leaf.value) is MISSING:
             continue
-        if RUNGS[index] == "default" and leaf.node.default is None:
+        if RUNGS[index] == "default" and (items or leaf.node.default is None):
             continue
         return index
     return None
@@ -64,11 +62,13 @@ def places(model: Model, removed: tuple[str, ...], *, desired: Any, applied: Any
     others = [
         leaf.steps
         for leaf in walk(model, live).values()
-        if leaf.path not in paths and not any(leaf.steps[:end] in items for end in range(1, len(leaf.steps) + 1))
+        if leaf.path not in paths
+        and leaf.value is not None
+        and not any(leaf.steps[:end] in items for end in range(1, len(leaf.steps) + 1))
     ]
     found: dict[Path, list[Leaf]] = {}
     for leaf in leaves:
-        found.setdefault(_place(model, leaf, desired, others, items), []).append(leaf)
+        found.setdefault(_place(model, leaf, applied, desired, others, items), []).append(leaf)
     return found
 
 
@@ -78,11 +78,13 @@ def _items(leaf: Leaf, desired: Any) -> list[Path]:
     return [prefix for prefix in prefixes if isinstance(prefix[-1], Item) and get(desired, prefix) is MISSING]
 
 
-def _place(model: Model, leaf: Leaf, desired: Any, others: list[Path], items: set[Path]) -> Path:
+def _place(model: Model, leaf: Leaf, applied: Any, desired: Any, others: list[Path], items: set[Path]) -> Path:
     for end in range(1, len(leaf.steps)):
         prefix = leaf.steps[:end]
         if get(desired, prefix) is not MISSING:
             continue
         if prefix in items or not any(other[:end] == prefix for other in others):
             return prefix
+        if leaf.steps[end] in node_at(model, prefix, applied).required:
+            return prefix  # without this field the service would refuse the rest of it
     return leaf.steps

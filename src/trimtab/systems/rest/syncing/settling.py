@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from trimtab.systems.rest.model import Model
+from trimtab.systems.rest.syncing.aligning import aligned
 from trimtab.systems.rest.syncing.comparing import Same, compared
 from trimtab.systems.rest.syncing.difference import gone, owned
 from trimtab.systems.rest.syncing.known import recorded
@@ -30,6 +31,7 @@ def settle(
 ) -> Settled:
     """`desired` and `previous` (what was applied before this write) are sealed; `live` is a read after all is done."""
     same = same or compared(model, desired, previous)
+    live = aligned(model, live, desired, previous)
     wants = owned(model, desired, live)
     known: dict[str, Any] = {}
     for path, leaf in sorted(wants.items()):

@@ -7,20 +7,20 @@ from typing import Any
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
 from trimtab.systems.rest.syncing.comparing import masked
 from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, Leaf, body_node, child, item_node
-from trimtab.systems.rest.syncing.paths import MISSING, drop, parse
+from trimtab.systems.rest.syncing.paths import MISSING, Path, Wild, drop, format_path, parse
 
 
 def stripped(model: Model, live: Any, writer: Writer) -> Any:
     """An answer without what is read-only, masked or unknown to the call, and without the ETag."""
     if model.etag:
         live = drop(live, parse(model.etag))
-    kept = _kept(model, body_node(model), live, writer, known=True, depth=0)
+    kept = _kept(model, body_node(model), live, writer, known=True, place=())
     return {} if kept is MISSING else kept
 
 
 def taken(model: Model, desired: Any, writer: Writer) -> Any:
     """What is wanted, without the fields that this call does not take."""
-    kept = _kept(model, body_node(model), desired, writer, known=False, depth=0)
+    kept = _kept(model, body_node(model), desired, writer, known=False, place=())
     return {} if kept is MISSING else kept
 
 
@@ -31,26 +31,37 @@ def holds_hidden(model: Model, leaf: Leaf) -> bool:
     )
 
 
-def _kept(model: Model, node: Node, value: Any, writer: Writer, *, known: bool, depth: int) -> Any:
-    """`known`: only what the model knows, and no masks."""
+def _kept(model: Model, node: Node, value: Any, writer: Writer, *, known: bool, place: Path) -> Any:
+    """`known`: only what the model knows, and neither masks nor nulls. `place` is the pattern of where it is."""
     node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
     if not node.writers & writer or node.field is FieldClass.READ_ONLY or (known and masked(node, value)):
         return MISSING
-    if depth >= DEPTH:
+    if len(place) >= DEPTH:
         return value
     if isinstance(value, dict):
-        closed = known and node.type == "object" and bool(node.properties) and not node.additional
         fields = {
-            name: _kept(model, child(model, node, name), below, writer, known=known, depth=depth + 1)
+            name: _kept(model, child(model, node, name), below, writer, known=known, place=(*place, name))
             for name, below in value.items()
-            if not closed or name in node.properties
+            if not known or (below is not None and _takes(model, node, name, place))
         }
         return {name: below for name, below in fields.items() if below is not MISSING}
     if isinstance(value, list):
         below_node = item_node(model, node)
-        items = (_kept(model, below_node, item, writer, known=known, depth=depth + 1) for item in value)
+        items = (_kept(model, below_node, item, writer, known=known, place=(*place, Wild.ITEM)) for item in value)
         return [item for item in items if item is not MISSING]
     return value
+
+
+def _takes(model: Model, node: Node, name: str, place: Path) -> bool:
+    """Whether a field of an answer may be sent back. Where anything may be, only what is known to be read-only may not.
+    What is kept is someone else's: it goes back as it came."""
+    if name in node.properties:
+        return True
+    closed = node.type == "object" and bool(node.properties) and not node.additional
+    if not model.overlay.keep and (closed or not model.read_only):
+        return not closed
+    path = format_path((*place, name))
+    return path in model.overlay.keep or not (closed or path in model.read_only)
 
 
 def _hides(model: Model, node: Node, value: Any, depth: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from trimtab.systems.rest.model import Model, Writer
+from trimtab.systems.rest.syncing.aligning import aligned
 from trimtab.systems.rest.syncing.comparing import Same, compared
 from trimtab.systems.rest.syncing.difference import Difference, owned
 from trimtab.systems.rest.syncing.leaves import Leaf, is_arm, walk
@@ -59,6 +60,7 @@ def write_for(
     """None: there is nothing to write, also when the service has all of it already. `desired` has the secrets in it.
     Raises Unwritable."""
     same = same or compared(model, desired, applied)
+    live = aligned(model, live, desired, applied)
     changes = _Changes(model, diff, live=live, desired=desired, applied=applied, correct=correct, same=same)
     if not changes.sets and not changes.removes:
         return None
@@ -105,6 +107,9 @@ def _verb(model: Model, changes: _Changes) -> str:
     """Raises Unwritable."""
     overlay, calls = model.overlay, model.calls
     paths = tuple(path for path, _ in changes.reasons)
+    late = tuple(leaf.path for leaf in changes.leaves if leaf.create_only)
+    if late:
+        raise Unwritable(late, "it can be given at creation alone")
     if overlay.update == "none":
         raise Unwritable(paths, "this kind cannot be updated")
     forbidden = [parse(pattern) for pattern in overlay.forbidden_patch]
@@ -198,7 +203,10 @@ def _removed(body: Any, changes: _Changes, ways: dict[Path, str]) -> Any:
             body = drop(body, place)
         elif way == "null":
             body = put(body, place, None)
+        elif isinstance(get(body, place), list) and place != leaves[0].steps:
+            body = put(body, place, [])
         else:
+            body = drop(body, place)
             for leaf in leaves:
                 body = put(body, leaf.steps, _instead(leaf, way))
     return body
