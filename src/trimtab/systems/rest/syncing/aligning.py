@@ -27,7 +27,7 @@ def _aligned(model: Model, node: Node, live: Any, body: Any, depth: int) -> Any:
     if isinstance(live, dict) and isinstance(body, dict):
         node = model.variant(node, body)
         spelled = _spellings(list(live), list(body))
-        renamed = {(spelled[name] if name in spelled else name): value for name, value in live.items()}
+        renamed = {spelled[name]: value for name, value in live.items()}
         return {
             name: _aligned(model, child(model, node, name), value, body[name], depth + 1) if name in body else value
             for name, value in renamed.items()
@@ -58,10 +58,10 @@ def _spellings(live: list[str], body: list[str]) -> dict[str, str]:
     there: dict[str, list[str]] = {}
     for name in live:
         there.setdefault(name.casefold(), []).append(name)
-    found: dict[str, str] = {}
+    found = {name: name for name in live}
     for name in body:
         alike = there.get(name.casefold(), [])
-        if len(alike) == 1 and alike[0] != name and alike[0] not in body and alike[0] not in found:
+        if len(alike) == 1 and alike[0] not in body and found[alike[0]] == alike[0]:
             found[alike[0]] = name
     return found
 
