@@ -1,0 +1,72 @@
+"""Where each parameter of a kind's URLs comes from.
+
+The own name first; then the parent, for what stands in the part of the path that is the parent's; then the service, for
+what it has a value of or what the document says that all operations share; and what is left, the object itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from trimtab.systems.rest.addressing import parameters_of
+from trimtab.systems.rest.model import Call, Parameter
+from trimtab.systems.rest.openapi.operations import Operation, Param
+
+
+def parameters(
+    own: str,
+    calls: Sequence[Call],
+    operations: Iterable[Operation],
+    identity: str,
+    *,
+    parent: bool,
+    given: Mapping[str, str],
+) -> tuple[Parameter, ...]:
+    """`own` is the template of the resource's own URL; `given` are the service's parameters."""
+    declared: dict[str, Param] = {}
+    for operation in operations:
+        for param in operation.parameters:
+            if param.place == "path" or (param.place == "query" and param.required):
+                declared.setdefault(param.name, param)
+    names = dict.fromkeys(parameters_of(own))
+    for call in calls:
+        names.update(dict.fromkeys(parameters_of(call.path)))
+        for template in call.query.values():
+            names.update(dict.fromkeys(parameters_of(template)))
+    above = parents(own, identity) if parent else ()
+    found = []
+    for name in names:
+        known = declared.get(name)
+        if name == identity:
+            source = "identity"
+        elif name in above:
+            source = "parent"
+        elif name in given or (known is not None and known.of_client):
+            source = "service"
+        else:
+            source = "object"
+        found.append(_parameter(name, source, known))
+    return tuple(found)
+
+
+def parents(path: str, identity: str) -> tuple[str, ...]:
+    """The parameters in the path of the parent: up to the last one before the resource's own name."""
+    before, own, _ = path.partition(f"{{{identity}}}") if identity else (path, "", "")
+    if not own:
+        return parameters_of(path)
+    return parameters_of(before)
+
+
+def _parameter(name: str, source: str, param: Param | None) -> Parameter:
+    if param is None:
+        return Parameter(name=name, source=source)
+    pattern = param.schema.get("pattern")
+    shortest, longest = param.schema.get("minLength"), param.schema.get("maxLength")
+    return Parameter(
+        name=name,
+        source=source,
+        encode=param.encode,
+        pattern=pattern if isinstance(pattern, str) else "",
+        min_length=shortest if isinstance(shortest, int) else None,
+        max_length=longest if isinstance(longest, int) else None,
+    )
