@@ -26,6 +26,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     method: str  # of the request that began it
     url: str  # to poll; "" is the resource itself
     style: str  # status (a body that says how far), location (202 until done), resource (its provisioningState), gone
+    # (until it is not there), lost (the resource, since there is nothing to ask how far it is)
     started: Time
     next_poll: Time = ""
     polls: int = 0
@@ -34,6 +35,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     generation: int = 0  # that it was begun for
     percent: float | None = None
     id: str = ""
+    result: str = ""  # of a POST: where what it made is, once it is done
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -58,6 +60,8 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     removals: dict[str, int] = {}
     """Path → which way to remove it was tried last."""
     etag: str = ""
+    applying: str = ""
+    """The desired body of a write that is not settled yet, as JSON: what it set is ours, whether or not it arrived."""
     recreating: str = ""  # why it is being deleted only to be made again
     operation: Operation | None = None
     pending: Pending | None = None
@@ -80,7 +84,7 @@ class Policy(Spec):
         Meta(description="What to do when it exists already: refuse; take it as it is; take it and apply the spec."),
     ] = "never"
     mode: Annotated[
-        Literal["manage", "plan", "observe"], Meta(description="plan writes status.plan and nothing else.")
+        Literal["manage", "plan"], Meta(description="plan writes status.plan and nothing else.")
     ] = "manage"
     paused: bool = False
     refresh: (

@@ -56,8 +56,12 @@ def deeper_than(document: Any, levels: int) -> bool:
 
 
 def at(document: Any, path: str) -> Any:
-    """The value at a dotted path; None where there is none. "" is the document itself."""
-    for name in path.split(".") if path else ():
+    """The value at a dotted path; None where there is none. "" is the document itself. A key that has dots of its own
+    (`@odata.nextLink`) is found too."""
+    while path:
+        if isinstance(document, Mapping) and path in document:
+            return document[path]
+        name, _, path = path.partition(".")
         if isinstance(document, Mapping):
             document = document.get(name)
         elif isinstance(document, list) and name.isdigit() and int(name) < len(document):

@@ -10,17 +10,16 @@ Caveat: GET and HEAD are asked for again a few times when the connection breaks 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-import msgspec
 import orjson
 
 from trimtab.model.clock import Clock, SystemClock
 from trimtab.model.redacted import Redacted, bearer
-from trimtab.runtime.outbound import Budget, HostPin, Outbound, OutboundError, Response, Tls
+from trimtab.runtime.outbound import Budget, HostPin, Outbound, OutboundError, Response
 from trimtab.runtime.outbound import Limits as Bounds
 from trimtab.runtime.outbound.errors import BudgetSpent, NotAllowed, TimedOut, TlsFailed, TooLarge, Unreachable
 from trimtab.runtime.outbound.retry import retry_after
@@ -29,23 +28,11 @@ from trimtab.systems.rest.calling.bodies import BodyError, decoded, unwrapped, w
 from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass, Request
 from trimtab.systems.rest.calling.endpoint import Endpoint, EndpointError, origin_of, parsed
 from trimtab.systems.rest.calling.errors import READS, described, error_inside, error_of
+from trimtab.systems.rest.calling.login import Login
 from trimtab.systems.rest.calling.throttling import Throttle, scope_of
 
 MOST_BYTES = 16 * 1024 * 1024
 ATTEMPTS = 3
-
-
-class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """How to log in. `token` gives a bearer token anew where it expires."""
-
-    headers: Mapping[str, Redacted] = {}
-    query: Mapping[str, Redacted] = {}
-    tls: Tls = Tls()
-    token: Callable[[], Awaitable[Redacted]] | None = None
-    close: Callable[[], Awaitable[None]] | None = None
-
-    def __repr__(self) -> str:
-        return f"Login({', '.join((*self.headers, *self.query))})"
 
 
 class Service:
@@ -76,6 +63,7 @@ class Service:
         self._outbound = self._client(())
         self._polling = self._client(poll_hosts) if poll_hosts else self._outbound
         self._retired = False
+        self._token = Redacted("")
 
     async def call(self, request: Request) -> Answer:
         """The answer. Raises CallError for whatever is no success."""
@@ -83,7 +71,7 @@ class Service:
         scope = scope_of(url)
         self.in_flight += 1
         try:
-            headers, query = await self._credential(request)
+            headers, query = await self._credential()
             await self._throttle.enter(request, scope)
             response = await self._sent(request, _with_query(url, query), headers)
             return await self._read(request, response, scope)
@@ -158,10 +146,11 @@ class Service:
             ErrorClass.TERMINAL, described(request, why, self._secrets()), code="NotAllowed", request=request
         )
 
-    async def _credential(self, request: Request) -> tuple[dict[str, Redacted], Mapping[str, Redacted]]:
+    async def _credential(self) -> tuple[dict[str, Redacted], Mapping[str, Redacted]]:
         headers = dict(self._login.headers)
         if self._login.token is not None:
-            headers["Authorization"] = bearer(await self._login.token())
+            self._token = await self._login.token()
+            headers["Authorization"] = bearer(self._token)
         return headers, self._login.query
 
     async def _sent(self, request: Request, url: str, credential: Mapping[str, Redacted]) -> Response:
@@ -256,7 +245,7 @@ class Service:
         )
 
     def _secrets(self) -> tuple[Redacted, ...]:
-        return (*self._login.headers.values(), *self._login.query.values())
+        return (*self._login.headers.values(), *self._login.query.values(), self._token)
 
     def _clean(self, headers: dict[str, str]) -> dict[str, str]:
         """A service may repeat our key in the URLs that it gives, which are kept in a status."""
