@@ -9,6 +9,7 @@ schema       a handle on a schema that looks things up when asked
 bundling     one file of a part of a document
 """
 
+from trimtab.systems.rest.openapi.bundling import bundle
 from trimtab.systems.rest.openapi.document import Document
 from trimtab.systems.rest.openapi.errors import DocumentError
 from trimtab.systems.rest.openapi.loading import from_path, from_url, load
@@ -23,6 +24,7 @@ __all__ = [
     "Param",
     "Response",
     "Schema",
+    "bundle",
     "from_path",
     "from_url",
     "load",

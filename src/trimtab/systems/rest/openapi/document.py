@@ -55,7 +55,7 @@ class Document:
                 for method in METHODS:
                     if isinstance(self.at(above).get(method), dict):
                         place = (above[0], f"{above[1]}/{method}")
-                        operation = Operation(self, method.upper(), path, place, above)
+                        operation = Operation(self, method.upper(), (section, path), place, above)
                         key = (operation.method, operation.path)
                         found[key if key not in found else (operation.method, path)] = operation
         return found

@@ -53,14 +53,16 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Operation:
-    """One method of one path. `key` is where the document has it."""
+    """One method of one path. `key` is where the document has it; `above` is the place of its path."""
 
-    def __init__(self, document: Document, method: str, path: str, place: Place, above: Place) -> None:
+    def __init__(self, document: Document, method: str, written: tuple[str, str], place: Place, above: Place) -> None:
         self._document = document
         self._node = document.at(place)
-        self._above = above
+        self.above = above
         self.method = method
-        self.path, _, query = path.partition("?")
+        self.written = written
+        """The section of the document, `paths` or `x-ms-paths`, and the path as it is there, with its query."""
+        self.path, _, query = written[1].partition("?")
         self.query = {name: value for name, _, value in (pair.partition("=") for pair in query.split("&") if pair)}
         """What the path itself has as its query."""
         self.key = place
@@ -81,7 +83,7 @@ class Operation:
     def parameters(self) -> tuple[Param, ...]:
         """Those of the operation and of its path; the operation's own count when both have one."""
         found: dict[tuple[str, str], Param] = {}
-        for place in (self._above, self.key):
+        for place in (self.above, self.key):
             declared = self._document.at(place).get("parameters")
             for index in range(len(declared) if isinstance(declared, list) else 0):
                 param = self._param((place[0], f"{place[1]}/parameters/{index}"))

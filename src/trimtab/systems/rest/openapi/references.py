@@ -26,7 +26,8 @@ NAMING = frozenset(
     ("properties", "patternProperties", "definitions", "$defs", "schemas", "parameters", "responses", "headers")
 )
 """Keywords below which keys are names: a property that is called `example` is no example."""
-EXAMPLES = frozenset(("example", "examples", "x-ms-examples", "x-example", "x-examples", "default", "enum", "const"))
+EXAMPLES = frozenset(("example", "examples", "x-ms-examples", "x-example", "x-examples"))
+VALUES = EXAMPLES | {"default", "enum", "const"}
 """Keywords that hold values, in which `$ref` is no reference."""
 
 Place = tuple[str, str]
@@ -154,7 +155,7 @@ def references(file: str, tree: Any) -> Iterator[tuple[str, str]]:
             if "mapping" in node and isinstance(node.get("propertyName"), str):
                 yield from _mapped(pointer, node["mapping"])
             for key, value in node.items():
-                if isinstance(value, dict | list) and (named or key not in EXAMPLES):
+                if isinstance(value, dict | list) and (named or key not in VALUES):
                     below = not named and key in NAMING
                     stack.append((value, f"{pointer}/{escaped(key)}", below, depth + 1))
         elif isinstance(node, list):
