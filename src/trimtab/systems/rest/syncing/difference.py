@@ -16,7 +16,7 @@ from trimtab.systems.rest.syncing.aligning import aligned
 from trimtab.systems.rest.syncing.comparing import Same, compared, equal, seals
 from trimtab.systems.rest.syncing.known import still
 from trimtab.systems.rest.syncing.leaves import Leaf, walk
-from trimtab.systems.rest.syncing.paths import MISSING, get
+from trimtab.systems.rest.syncing.paths import MISSING, Item, get
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def gone(leaf: Leaf, desired: Any, wants: Mapping[str, Leaf]) -> bool:
         above = get(desired, leaf.steps[:end])
         if above is MISSING:
             return True
-        if not isinstance(above, dict | list):
+        if not isinstance(above, list if isinstance(leaf.steps[end], Item | int) else dict):
             return False
     return True
 
@@ -104,18 +104,13 @@ def gone(leaf: Leaf, desired: Any, wants: Mapping[str, Leaf]) -> bool:
 def _changed(leaf: Leaf, before: Any, same: Same) -> bool:
     if before is MISSING:
         return True
-    if _open(leaf) and type(before) is type(leaf.value):
+    if leaf.bare and type(before) is type(leaf.value):
         return False
     if leaf.hidden:
         return not equal(leaf.value, before)
     if seals(leaf.value) != seals(before):
         return True
     return not same(leaf.path, leaf.value, before) or not same(leaf.path, before, leaf.value)
-
-
-def _open(leaf: Leaf) -> bool:
-    """An empty object or keyed list asks for itself alone: what others have in it is theirs."""
-    return leaf.value == {} or (leaf.value == [] and bool(leaf.node.keys))
 
 
 def _expected(model: Model, leaf: Leaf, known: Any, now: Any, same: Same) -> bool:

@@ -47,6 +47,11 @@ class Leaf(msgspec.Struct, frozen=True, kw_only=True):
         return FieldClass.CREATE_ONLY in self.classes
 
     @property
+    def bare(self) -> bool:
+        """An empty object or keyed list asks for itself alone: what others have in it is theirs."""
+        return self.value == {} or (self.value == [] and bool(self.node.keys))
+
+    @property
     def initial(self) -> bool:
         return FieldClass.INITIAL in self.classes
 

@@ -56,7 +56,7 @@ def places(model: Model, removed: tuple[str, ...], *, desired: Any, applied: Any
     """Where to remove: an item of a keyed list as a whole, and an object with all that is in it when nothing in it is
     anyone else's; else each leaf by itself. With the leaves that are removed there; `live` is without read-only fields."""
     had = walk(model, applied)
-    leaves = [had[path] for path in removed if get(live, had[path].steps) not in (MISSING, None)]
+    leaves = [leaf for path in removed if _there(leaf := had[path], get(live, leaf.steps))]
     paths = {leaf.path for leaf in leaves}
     items = {prefix for leaf in leaves for prefix in _items(leaf, desired)}
     others = [
@@ -70,6 +70,10 @@ def places(model: Model, removed: tuple[str, ...], *, desired: Any, applied: Any
     for leaf in leaves:
         found.setdefault(_place(model, leaf, applied, desired, others, items), []).append(leaf)
     return found
+
+
+def _there(leaf: Leaf, now: Any) -> bool:
+    return now not in (MISSING, None) and not (leaf.bare and now != leaf.value)
 
 
 def _items(leaf: Leaf, desired: Any) -> list[Path]:

@@ -54,14 +54,15 @@ def _kept(model: Model, node: Node, value: Any, writer: Writer, *, known: bool, 
 
 def _takes(model: Model, node: Node, name: str, place: Path) -> bool:
     """Whether a field of an answer may be sent back. Where anything may be, only what is known to be read-only may not.
-    What is kept is someone else's: it goes back as it came."""
+    What is kept or ignored is someone else's: it goes back as it came."""
     if name in node.properties:
         return True
     closed = node.type == "object" and bool(node.properties) and not node.additional
-    if not model.overlay.keep and (closed or not model.read_only):
+    theirs = (*model.overlay.keep, *model.overlay.ignored)
+    if not theirs and (closed or not model.read_only):
         return not closed
     path = format_path((*place, name))
-    return path in model.overlay.keep or not (closed or path in model.read_only)
+    return path in theirs or not (closed or path in model.read_only)
 
 
 def _hides(model: Model, node: Node, value: Any, depth: int) -> bool:
