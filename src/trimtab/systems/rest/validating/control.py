@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from trimtab.model.structural import structural
+from trimtab.model.resource import Spec
 from trimtab.systems.rest.addressing import matched, parameters_of, parsed, resource_path
 from trimtab.systems.rest.model import CONTROL, Model, Node, Parameter
 from trimtab.systems.rest.state import Parent, Policy
@@ -26,7 +27,7 @@ def check(model: Model, spec: Mapping[str, Any], found: Found, *, name: str = ""
     _parent(model, spec, found)
     _parameters(model, spec, found)
     if "policy" in spec:
-        Walk(model, found).value(_POLICY, spec["policy"], POLICY, ())
+        Walk(model, found).value(_form(Policy), spec["policy"], POLICY, ())
 
 
 def policy_of(spec: Mapping[str, Any]) -> Policy:
@@ -80,7 +81,7 @@ def _parent(model: Model, spec: Mapping[str, Any], found: Found) -> None:
         found.forbid(PARENT, f"a {model.kind} is part of nothing else")
         return
     before = len(found.errors)
-    Walk(model, found).value(_PARENT, given, PARENT, ())
+    Walk(model, found).value(_form(Parent), given, PARENT, ())
     if len(found.errors) > before or not isinstance(given, Mapping):
         return
     if ("name" in given) is ("resourceID" in given):
@@ -135,8 +136,15 @@ def _parameter(parameter: Parameter, value: str, path: Path, found: Found, hint:
         found.wrong(path, value, "must be a path")
 
 
-def _node(schema: Mapping[str, Any]) -> Node:
+@functools.cache
+def _form(cls: type[Spec]) -> Node:
     """Of a struct of ours."""
+    from trimtab.model.structural import structural  # only those who need a schema pay for it
+
+    return _node(structural(cls))
+
+
+def _node(schema: Mapping[str, Any]) -> Node:
     return Node(
         type=schema.get("type", "any"),
         properties={name: _node(inner) for name, inner in schema.get("properties", {}).items()},
@@ -147,8 +155,6 @@ def _node(schema: Mapping[str, Any]) -> Node:
     )
 
 
-_POLICY = _node(structural(Policy))
-_PARENT = _node(structural(Parent))
 _SOURCES = {
     "identity": "that is spec.name",
     "parent": "it comes from spec.parent",
