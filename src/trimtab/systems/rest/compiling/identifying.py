@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trimtab.systems.rest.compiling.answers import below, success
 from trimtab.systems.rest.compiling.kind_names import singular, words
 from trimtab.systems.rest.kinds.definition import IdentitySpec
 from trimtab.systems.rest.openapi import Operation, Schema
+from trimtab.systems.rest.syncing.paths import format_path
 
 LOCATION = "header:Location"
 _IDS = ("id", "uuid", "guid", "uid")
@@ -65,19 +67,6 @@ def is_upsert(create: Operation, parameter: str) -> bool:
     return bool(own) and body is not None and own not in body.required and not _property(body, ["name"])
 
 
-def success(operation: Operation) -> Schema | None:
-    """The schema of the answer when all went well."""
-    found = [response.schema for status in (200, 201, 202, "2XX") if (response := operation.responses.get(status))]
-    return next((schema for schema in found if schema is not None), None)
-
-
-def below(schema: Schema | None, envelope: str) -> Schema | None:
-    """What is in the envelope, where there is one."""
-    if schema is not None and envelope and envelope in schema.properties:
-        return schema.properties[envelope]
-    return schema
-
-
 def _named_like(parameter: str) -> list[str]:
     """`metadata_kind` may be `metadataKind` or `kind` in a body."""
     return [parameter, words(parameter)[-1] if words(parameter) else parameter]
@@ -88,7 +77,7 @@ def _property(schema: Schema | None, names: Iterable[str]) -> str:
     if schema is None:
         return ""
     there = {_plain(name): name for name, prop in schema.properties.items() if prop.get("readOnly") is not True}
-    return next((there[_plain(name)] for name in names if _plain(name) in there), "")
+    return next((format_path((there[_plain(name)],)) for name in names if _plain(name) in there), "")
 
 
 def _nested_name(schema: Schema | None) -> str:
@@ -99,7 +88,7 @@ def _nested_name(schema: Schema | None) -> str:
 def _answer(create: Operation, names: Iterable[str], envelope: str) -> str:
     schema = below(success(create), envelope)
     there = {_plain(name): name for name in schema.properties} if schema is not None else {}
-    return next((there[_plain(name)] for name in names if _plain(name) in there), LOCATION)
+    return next((format_path((there[_plain(name)],)) for name in names if _plain(name) in there), LOCATION)
 
 
 def _plain(name: str) -> str:
