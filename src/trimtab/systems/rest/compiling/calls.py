@@ -10,15 +10,16 @@ api-version is the document's version, one with a single value or a default has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from trimtab.systems.rest.addressing import parameters_of
 from trimtab.systems.rest.compiling.problems import Problem, nearest
 from trimtab.systems.rest.kinds import definition as written
 from trimtab.systems.rest.kinds.service import RestServiceSpec
 from trimtab.systems.rest.model import Call
 from trimtab.systems.rest.openapi.document import Document
-from trimtab.systems.rest.openapi.operations import JSON, Operation
+from trimtab.systems.rest.openapi.operations import JSON, Operation, Param
 from trimtab.systems.rest.openapi.schema import Schema
 from trimtab.systems.rest.syncing.paths import format_path, parse
 
@@ -26,28 +27,40 @@ MERGE_PATCH = "application/merge-patch+json"
 _CONDITIONS = frozenset(("if-match", "if-none-match"))
 
 
-def found(document: Document, asked: written.Operation, path: str, problems: list[Problem]) -> Operation | None:
+class Named(NamedTuple):
+    """An operation as a definition names it: its path may call parameters otherwise, or fill one (`volumes/custom`)."""
+
+    operation: Operation
+    path: str
+    names: Mapping[str, str]  # the definition's → the document's
+
+    def parameter(self, name: str) -> Param | None:
+        there = self.names.get(name, name)
+        return self.operation.parameter(there) or self.operation.parameter(there, "query")
+
+
+def found(document: Document, asked: written.Operation, path: str, problems: list[Problem]) -> Named | None:
     """The operation of the document, or a problem at the definition's field `path`."""
     named, _, query = asked.path.partition("?")
-    same = [each for (method, _), each in document.operations.items() if method == asked.method and each.path == named]
-    wanted = dict(pair.partition("=")[::2] for pair in query.split("&") if pair) | asked.query
-    for each in sorted(same, key=lambda each: -len(each.query)):
-        if each.query.items() <= wanted.items():
-            return each
+    of_method = [each for (method, _), each in document.operations.items() if method == asked.method]
+    same = [each for each in of_method if each.path == named]
+    if not same:
+        alike = [each for each in of_method if _fits(named, each.path) is not None]
+        fewest = min((len(parameters_of(each.path)) for each in alike), default=0)
+        same = [each for each in alike if len(parameters_of(each.path)) == fewest]
     if same:
-        return same[0]
-    others = [method for (method, other) in document.operations if other == named]
-    hint = (
-        f"; it has {', '.join(sorted(others))}"
-        if others
-        else nearest(named, [other for method, other in document.operations if method == asked.method])
-    )
+        wanted = dict(pair.partition("=")[::2] for pair in query.split("&") if pair) | asked.query
+        fitting = [each for each in same if each.query.items() <= wanted.items()]
+        chosen = max(fitting, key=lambda each: len(each.query), default=same[0])
+        return Named(chosen, named, _fits(named, chosen.path) or {})
+    others = sorted(method for (method, other) in document.operations if other == named)
+    hint = f"; it has {', '.join(others)}" if others else nearest(named, [each.path for each in of_method])
     problems.append(Problem(f"{path}.path", f"the document has no {asked.method} {named}{hint}"))
     return None
 
 
 def call(
-    operation: Operation,
+    named: Named,
     asked: written.Operation,
     document: Document,
     service: RestServiceSpec,
@@ -56,10 +69,11 @@ def call(
     envelope: str = "",
 ) -> Call:
     """As the Model has it."""
+    operation = named.operation
     items, next_link = _paging(operation, asked, envelope) if listing else ("", "")
     return Call(
         method=operation.method,
-        path=base_path(document, service) + operation.path,
+        path=base_path(document, service) + named.path,
         query=query_of(operation, asked, document),
         content_type=_content_type(operation, asked),
         conditional=_conditional(operation),
@@ -135,6 +149,22 @@ def items_of(operation: Operation | None, listing: Call | None, envelope: str) -
     return schema.items if schema is not None else None
 
 
+def _fits(path: str, template: str) -> dict[str, str] | None:
+    """How a path of a definition calls the parameters of one of the document; None when it is another path."""
+    ours, theirs = path.strip("/").split("/"), template.strip("/").split("/")
+    if len(ours) != len(theirs):
+        return None
+    names = {}
+    for one, other in zip(ours, theirs, strict=True):
+        if one == other:
+            continue
+        if not other.startswith("{") or not other.endswith("}") or not one:
+            return None
+        if one.startswith("{") and one.endswith("}"):
+            names[one[1:-1]] = other[1:-1]
+    return names
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -169,10 +199,11 @@ def _paging(operation: Operation, asked: written.Operation, envelope: str) -> tu
     declared = operation.extension("x-ms-pageable")
     pageable: Mapping[str, Any] = declared if isinstance(declared, dict) else {}
     items, next_link = asked.items, asked.next_link
-    if not items and pageable:
-        items = format_path((str(pageable.get("itemName") or "value"),))
-    if not next_link and pageable.get("nextLinkName"):
-        next_link = format_path((str(pageable["nextLinkName"]),))
+    item_name, link_name = str(pageable.get("itemName") or "value"), str(pageable.get("nextLinkName") or "")
+    if pageable and items in ("", item_name):
+        items = format_path((item_name,))
+    if link_name and next_link in ("", link_name):
+        next_link = format_path((link_name,))
     if not items:
         schema = answer(operation, envelope)
         lists = [name for name, of in schema.properties.items() if of.type == "array"] if schema is not None else []

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from trimtab.model.duration import Period
 from trimtab.systems.rest.addressing import parameters_of
-from trimtab.systems.rest.compiling.calls import answer, base_path, body, call, found, items_of, query_of
+from trimtab.systems.rest.compiling.calls import Named, answer, base_path, body, call, found, items_of, query_of
 from trimtab.systems.rest.compiling.classes import OPEN, Slot, Slots
 from trimtab.systems.rest.compiling.observing import observed
 from trimtab.systems.rest.compiling.overlays import Overlaid
@@ -51,7 +51,7 @@ class _Compiling:
         self._service = service
         self._arm = service.contract == "arm" or (service.contract == "auto" and document.is_arm)
         self._problems: list[Problem] = []
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, Named] = {}
         self._calls: dict[str, Call] = {}
 
     def model(self, service_name: str, group: str) -> Model:
@@ -82,7 +82,7 @@ class _Compiling:
             short_names=spec.names.short_names,
             service=service_name,
             api_version=self._document.version,
-            description=described(slots.main) or self._operations["create"].summary,
+            description=described(slots.main) or self._operations["create"].operation.summary,
             spec=root,
             observed=seen,
             types=shared.types,
@@ -92,7 +92,7 @@ class _Compiling:
             parameters=parameters(
                 own,
                 list(self._calls.values()),
-                self._operations.values(),
+                list(self._operations.values()),
                 identity.parameter,
                 parent=bool(spec.parent),
                 given=self._service.parameters,
@@ -148,6 +148,10 @@ class _Compiling:
             self._calls.pop(verb, None)
             self._operations.pop(verb, None)
 
+    def _operation(self, verb: str) -> Operation | None:
+        named = self._operations.get(verb)
+        return named.operation if named is not None else None
+
     def _own(self) -> str:
         """The template of the resource's own URL."""
         verbs = ("read", "update", "patch", "delete", "create")
@@ -174,14 +178,14 @@ class _Compiling:
         bodies: dict[str, Slot] = {}
         for verb in ("create", "update", "patch"):
             one = getattr(asked, verb) or asked.create
-            schema = body(self._operations.get(verb), one, quirks.wrap)
+            schema = body(self._operation(verb), one, quirks.wrap)
             if schema is not None and schema.type not in ("object", ""):
                 self._wrong(f"spec.operations.{verb}", f"its body is no object but of type {schema.type}")
                 schema = None
             bodies[verb] = schema
-        read = answer(self._operations.get("read"), quirks.envelope)
+        read = answer(self._operation("read"), quirks.envelope)
         if read is None:
-            read = items_of(self._operations.get("list"), self._calls.get("list"), quirks.envelope)
+            read = items_of(self._operation("list"), self._calls.get("list"), quirks.envelope)
         return Slots(**bodies, read=OPEN if read is None or not read.properties else read)
 
     def _overlaid(self) -> Overlaid:

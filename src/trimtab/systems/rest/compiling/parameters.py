@@ -6,28 +6,24 @@ what it has a value of or what the document says that all operations share; and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from trimtab.systems.rest.addressing import parameters_of
+from trimtab.systems.rest.compiling.calls import Named
 from trimtab.systems.rest.model import Call, Parameter
-from trimtab.systems.rest.openapi.operations import Operation, Param
+from trimtab.systems.rest.openapi.operations import Param
 
 
 def parameters(
     own: str,
     calls: Sequence[Call],
-    operations: Iterable[Operation],
+    operations: Collection[Named],
     identity: str,
     *,
     parent: bool,
     given: Mapping[str, str],
 ) -> tuple[Parameter, ...]:
     """`own` is the template of the resource's own URL; `given` are the service's parameters."""
-    declared: dict[str, Param] = {}
-    for operation in operations:
-        for param in operation.parameters:
-            if param.place == "path" or (param.place == "query" and param.required):
-                declared.setdefault(param.name, param)
     names = dict.fromkeys(parameters_of(own))
     for call in calls:
         names.update(dict.fromkeys(parameters_of(call.path)))
@@ -36,7 +32,7 @@ def parameters(
     above = parents(own, identity) if parent else ()
     found = []
     for name in names:
-        known = declared.get(name)
+        known = next((param for each in operations if (param := each.parameter(name)) is not None), None)
         if name == identity:
             source = "identity"
         elif name in above:

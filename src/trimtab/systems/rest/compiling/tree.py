@@ -123,6 +123,14 @@ class Tree:
         says = place.says if place is not None else None
         if place is not None and place.ours:
             return None
+        if (
+            not any(slots[:2])
+            and slots.patch
+            and slots.read is None
+            and around.main is not around.patch
+            and says is None
+        ):
+            return None  # an instruction to PATCH alone, no part of what the resource is
         decision = classify(name, slots, around, says, level=level, arm=self._arm)
         if decision.field is None:
             self.ignored.append(format_path(place.path) if place is not None else name)
@@ -217,9 +225,10 @@ class Tree:
         return _overlaid(node, place.says if place is not None else None)
 
     def _empty(self, node: Node) -> bool:
+        """A map is never: its keys may be all that is given (ARM's userAssignedIdentities)."""
         if node.ref:
             return self.made[node.ref].empty
-        return node.type in ("array", "map") and node.items is not None and self._empty(node.items)
+        return node.type == "array" and node.items is not None and self._empty(node.items)
 
 
 def _overlaid(node: Node, says: FieldOverlay | None) -> Node:
