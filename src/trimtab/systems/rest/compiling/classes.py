@@ -9,41 +9,12 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Final, Literal, NamedTuple
+from typing import NamedTuple
 
+from trimtab.systems.rest.compiling.slots import Slot, Slots
 from trimtab.systems.rest.kinds.definition import FieldOverlay
 from trimtab.systems.rest.model import FieldClass, Writer
 from trimtab.systems.rest.openapi.schema import Schema
-
-
-class Unknown(enum.Enum):
-    """Of what a document leaves open: it may have any field."""
-
-    OPEN = "open"
-
-
-OPEN: Final = Unknown.OPEN
-
-Slot = Schema | Literal[Unknown.OPEN] | None
-"""What one body has at a place: a schema, anything, or nothing."""
-
-
-class Slots(NamedTuple):
-    """The same place in the bodies that create, update and patch, and in what a read answers."""
-
-    create: Slot
-    update: Slot
-    patch: Slot
-    read: Slot
-
-    @property
-    def writes(self) -> tuple[Slot, Slot, Slot]:
-        return self.create, self.update, self.patch
-
-    @property
-    def main(self) -> Schema | None:
-        """Whose words count when the bodies differ: the update's, then the creation's."""
-        return next((slot for slot in (self.update, self.create, self.patch) if isinstance(slot, Schema)), None)
 
 
 class Level(enum.Enum):
@@ -63,7 +34,6 @@ class Decision(NamedTuple):
 
 
 _WRITERS = (Writer.CREATE, Writer.UPDATE, Writer.PATCH)
-_VERBS = ("create", "update", "patch")
 _READ_ONLY_IN_ARM = frozenset(("id", "name", "type", "etag", "systemData"))
 _PASSWORD = re.compile(r"(password|passphrase|privatekey|clientsecret|secretkey)$", re.IGNORECASE)
 _KEY = re.compile(
@@ -145,15 +115,11 @@ def _is_secure_string(name: str, around: Slots) -> bool:
 def _differs(slots: Slots, around: Slots, level: Level) -> tuple[FieldClass, str] | None:
     """What the bodies tell by what they have and lack. One that is open tells nothing."""
     create, update, patch, read = slots
-    changes = [slot for slot in (around.update, around.patch) if slot is not None]
+    changes = [verb for verb, slot in (("update", around.update), ("patch", around.patch)) if slot is not None]
     if not changes and level is Level.TOP:
         return FieldClass.CREATE_ONLY, "schemas: no operation changes it"
-    kept = update is None and patch is None and all(isinstance(slot, Schema) for slot in changes)
-    if create is not None and changes and (kept or (_fixed(update) and _fixed(patch))):
-        lacking = [
-            verb for verb, slot in zip(_VERBS[1:], (around.update, around.patch), strict=True) if slot is not None
-        ]
-        return FieldClass.CREATE_ONLY, f"schemas: in create, not in {' or '.join(lacking)}"
+    if create is not None and changes and _fixed(update) and _fixed(patch):
+        return FieldClass.CREATE_ONLY, f"schemas: in create, not in {' or '.join(changes)}"
     if isinstance(around.read, Schema) and around.read.properties and not around.read.additional and read is None:
         return FieldClass.WRITE_ONLY, "schemas: written, not in what is read"
     return None

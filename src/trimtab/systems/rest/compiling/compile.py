@@ -7,26 +7,27 @@ overlay says that it is an upsert. Everything wrong is said at once, by the defi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
 from trimtab.model.duration import Period
 from trimtab.systems.rest.addressing import parameters_of
 from trimtab.systems.rest.compiling.calls import Named, answer, base_path, body, call, found, items_of, query_of
-from trimtab.systems.rest.compiling.classes import OPEN, Slot, Slots
 from trimtab.systems.rest.compiling.observing import observed
 from trimtab.systems.rest.compiling.overlays import Overlaid
-from trimtab.systems.rest.compiling.parameters import parameters
+from trimtab.systems.rest.compiling.parameters import parameters, parents
 from trimtab.systems.rest.compiling.problems import CompileError, Problem, nearest
+from trimtab.systems.rest.compiling.quirks import overlay_of, polling
 from trimtab.systems.rest.compiling.renaming import renamed
 from trimtab.systems.rest.compiling.sharing import Shared
+from trimtab.systems.rest.compiling.slots import OPEN, Slot, Slots
 from trimtab.systems.rest.compiling.tree import Tree
 from trimtab.systems.rest.compiling.values import described
 from trimtab.systems.rest.kinds import definition as written
 from trimtab.systems.rest.kinds.definition import RestDefinition, RestDefinitionSpec
 from trimtab.systems.rest.kinds.service import RestServiceSpec
-from trimtab.systems.rest.model import Call, Calls, Export, Identity, Join, Model, Node, Overlay, Polling
+from trimtab.systems.rest.model import Call, Calls, Export, Identity, Join, Model, Node
 from trimtab.systems.rest.openapi.document import Document
 from trimtab.systems.rest.openapi.operations import Operation
 from trimtab.systems.rest.openapi.schema import Schema
@@ -36,10 +37,17 @@ _VERBS = ("create", "read", "update", "patch", "delete", "list")
 
 
 def compile_model(
-    document: Document, definition: RestDefinition, *, service: RestServiceSpec, service_name: str, group: str
+    document: Document,
+    definition: RestDefinition,
+    *,
+    service: RestServiceSpec,
+    service_name: str,
+    group: str,
+    parent: RestDefinition | None = None,
 ) -> Model:
-    """Raises CompileError."""
-    return _Compiling(document, definition.spec, service).model(service_name, group)
+    """`parent` is the definition of the kind that it names as its parent: without it, all parameters before the own name
+    are taken for the parent's. Raises CompileError."""
+    return _Compiling(document, definition.spec, service).model(service_name, group, parent)
 
 
 class _Compiling:
@@ -54,8 +62,9 @@ class _Compiling:
         self._operations: dict[str, Named] = {}
         self._calls: dict[str, Call] = {}
 
-    def model(self, service_name: str, group: str) -> Model:
+    def model(self, service_name: str, group: str, parent: RestDefinition | None) -> Model:
         spec, quirks = self._spec, self._spec.overlay
+        self._check_paths()
         self._find()
         self._raise()  # without its operations nothing more can be said of a definition
         own = self._own()
@@ -68,7 +77,7 @@ class _Compiling:
         seen, read_only = observed(root, tree.made)
         shared = Shared(root, tree.made)
         self._check_overlay(overlay, shared, read_only)
-        root, names = renamed(shared.root, quirks.rename, self._problems)
+        root, names = renamed(shared.root, shared.types, quirks.rename, self._problems)
         self._check_scale(root, shared.types)
         self._raise()
         top = slots.read if isinstance(slots.read, Schema) else slots.main
@@ -94,21 +103,33 @@ class _Compiling:
                 list(self._calls.values()),
                 list(self._operations.values()),
                 identity.parameter,
-                parent=bool(spec.parent),
+                above=self._above(own, identity, parent),
                 given=self._service.parameters,
             ),
             identity=identity,
             parent=spec.parent,
             joins=tuple(self._join(join, own) for join in spec.joins),
             exports=exports,
-            polling=_polling(quirks.polling),
-            overlay=self._overlay(tree.ignored),
+            polling=polling(quirks.polling),
+            overlay=overlay_of(quirks, self._calls, tree.ignored),
             scale_spec=spec.scale.spec_replicas_path if spec.scale else "",
             scale_status=spec.scale.status_replicas_path if spec.scale else "",
             refresh=None if spec.refresh.interval == "never" else Period(spec.refresh.interval).seconds,
             batch=spec.refresh.batch,
             etag="etag" if top is not None and "etag" in top.properties else "",
         )
+
+    def _check_paths(self) -> None:
+        """Those that are used from here on."""
+        quirks = self._spec.overlay
+        paths = {"spec.overlay.envelope": quirks.envelope, "spec.overlay.wrap": quirks.wrap}
+        paths |= {f"spec.identity.find[{index}]": path for index, path in enumerate(self._spec.identity.find)}
+        paths |= {f"spec.overlay.gone[{json.dumps(path)}]": path for path in quirks.gone}
+        for field, path in paths.items():
+            try:
+                parse(path)
+            except PathError as error:
+                self._wrong(field, str(error))
 
     def _find(self) -> None:
         asked = self._spec.operations
@@ -172,19 +193,34 @@ class _Compiling:
             find=asked.find,
         )
 
+    def _above(self, own: str, identity: Identity, parent: RestDefinition | None) -> tuple[str, ...]:
+        """The parameters that the parent gives."""
+        if not self._spec.parent:
+            return ()
+        if parent is None:
+            return parents(own, identity.parameter)
+        asked = parent.spec.operations
+        theirs = asked.read or asked.update or asked.patch or asked.delete or asked.create
+        return parents(own, identity.parameter, base_path(self._document, self._service) + theirs.path)
+
     def _slots(self) -> Slots:
         """The bodies, and what a read answers; what the document does not tell may be anything."""
         asked, quirks = self._spec.operations, self._spec.overlay
         bodies: dict[str, Slot] = {}
         for verb in ("create", "update", "patch"):
             one = getattr(asked, verb) or asked.create
-            schema = body(self._operation(verb), one, quirks.wrap)
+            operation = self._operation(verb)
+            schema = body(operation, one, quirks.wrap)
+            if schema is None and operation is not None and operation.body is not None:
+                self._wrong("spec.overlay.wrap", f"the body of {verb} has no {quirks.wrap}")
             if schema is not None and schema.type not in ("object", ""):
                 self._wrong(f"spec.operations.{verb}", f"its body is no object but of type {schema.type}")
                 schema = None
             bodies[verb] = schema
         read = answer(self._operation("read"), quirks.envelope)
-        if read is None:
+        if quirks.envelope and read is None and answer(self._operation("read"), "") is not None:
+            self._wrong("spec.overlay.envelope", f"the answer of read has no {quirks.envelope}")
+        if read is None and asked.list and asked.list.whole:
             read = items_of(self._operation("list"), self._calls.get("list"), quirks.envelope)
         return Slots(**bodies, read=OPEN if read is None or not read.properties else read)
 
@@ -254,25 +290,6 @@ class _Compiling:
                 made = call(operation, export.operation, self._document, self._service)
         return Export(to=export.to, name=export.name, data=export.data, call=made)
 
-    def _overlay(self, ignored: Sequence[str]) -> Overlay:
-        quirks = self._spec.overlay
-        update: str = quirks.update
-        if update == "merge" and "update" not in self._calls:
-            update = "patch" if "patch" in self._calls else "none"
-        return Overlay(
-            update=update,
-            envelope=quirks.envelope,
-            wrap=quirks.wrap,
-            gone=quirks.gone,
-            removal={path: says.removal for path, says in quirks.fields.items() if says.removal},
-            upsert=quirks.upsert,
-            keep=tuple(path for path, says in quirks.fields.items() if says.keep),
-            body=quirks.body,
-            errors=tuple(_error(rule) for rule in quirks.errors),
-            hooks=quirks.hooks,
-            ignored=tuple(ignored),
-        )
-
     def _wrong(self, path: str, text: str) -> None:
         self._problems.append(Problem(path, text))
 
@@ -283,19 +300,3 @@ class _Compiling:
 
 def _field(path: str) -> str:
     return f"spec.overlay.fields[{json.dumps(path)}]"
-
-
-def _polling(asked: written.Polling) -> Polling:
-    return Polling(
-        url=asked.url,
-        status=asked.status,
-        pending=asked.pending,
-        success=asked.success,
-        error=asked.error,
-        deadline=asked.deadline.seconds,
-    )
-
-
-def _error(rule: written.ErrorRule) -> dict[str, str]:
-    told = {"status": str(rule.status) if rule.status else "", "code": rule.code, "message": rule.message}
-    return {name: value for name, value in told.items() if value} | {"class": rule.class_}

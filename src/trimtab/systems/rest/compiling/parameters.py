@@ -20,16 +20,16 @@ def parameters(
     operations: Collection[Named],
     identity: str,
     *,
-    parent: bool,
+    above: Collection[str],
     given: Mapping[str, str],
 ) -> tuple[Parameter, ...]:
-    """`own` is the template of the resource's own URL; `given` are the service's parameters."""
+    """`own` is the template of the resource's own URL; `above` are the parameters that are the parent's, `given` those that
+    the service has values for."""
     names = dict.fromkeys(parameters_of(own))
     for call in calls:
         names.update(dict.fromkeys(parameters_of(call.path)))
         for template in call.query.values():
             names.update(dict.fromkeys(parameters_of(template)))
-    above = parents(own, identity) if parent else ()
     found = []
     for name in names:
         known = next((param for each in operations if (param := each.parameter(name)) is not None), None)
@@ -45,12 +45,13 @@ def parameters(
     return tuple(found)
 
 
-def parents(path: str, identity: str) -> tuple[str, ...]:
-    """The parameters in the path of the parent: up to the last one before the resource's own name."""
-    before, own, _ = path.partition(f"{{{identity}}}") if identity else (path, "", "")
-    if not own:
-        return parameters_of(path)
-    return parameters_of(before)
+def parents(own: str, identity: str, parent: str = "") -> tuple[str, ...]:
+    """The parameters in the part of a path that is the parent's: as long as the parent's own, when that is known, else all
+    before the name."""
+    if parent:
+        return parameters_of("/".join(own.split("/")[: len(parent.rstrip("/").split("/"))]))
+    before, found, _ = own.partition(f"{{{identity}}}") if identity else (own, "", "")
+    return parameters_of(before if found else own)
 
 
 def _parameter(name: str, source: str, param: Param | None) -> Parameter:

@@ -7,14 +7,16 @@ them names and puts those that are used once in their place. Read-only fields ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import msgspec
 from msgspec import UNSET
 
+from trimtab.systems.rest.compiling import slots as at
 from trimtab.systems.rest.compiling import values
-from trimtab.systems.rest.compiling.classes import OPEN, Level, Slot, Slots, classify
+from trimtab.systems.rest.compiling.classes import Level, classify
 from trimtab.systems.rest.compiling.overlays import Overlaid
+from trimtab.systems.rest.compiling.slots import OPEN, Slots
 from trimtab.systems.rest.compiling.watched import Watched
 from trimtab.systems.rest.kinds.definition import FieldOverlay
 from trimtab.systems.rest.model import Comparator, FieldClass, Node, Writer
@@ -56,7 +58,9 @@ class Tree:
     def root(self, slots: Slots, overlay: Overlaid) -> Node:
         """Of the whole body."""
         if slots.main is None or not (slots.main.properties or slots.main.discriminator):
-            return Node(type="object", additional=True)
+            if slots.main is None:  # no body is described: it may be anything
+                slots = Slots(OPEN, OPEN, OPEN, slots.read)
+            return msgspec.structs.replace(self._map(slots, overlay, 0), type="object", additional=True)
         return self._object(slots, overlay, Level.TOP, 0)
 
     def _value(self, slots: Slots, name: str, overlay: Overlaid | None, level: Level, depth: int) -> Node:
@@ -72,7 +76,7 @@ class Tree:
         if schema.type == "array":
             return self._array(schema, slots, overlay, depth)
         if schema.type == "object":
-            return self._map(schema, slots, overlay, depth)
+            return self._map(slots, overlay, depth)
         if schema.type in values.SCALARS:
             return values.scalar(schema, name, arm=self._arm)
         return Node(nullable=schema.nullable)
@@ -81,7 +85,7 @@ class Tree:
         """With `variant` it is what that value of a discriminator means."""
         schema = slots.main
         assert schema is not None  # noqa: S101 - whoever calls has looked
-        slots = Slots(*(_object_or_none(slot) for slot in slots))
+        slots = Slots(*(at.objects(slot) for slot in slots))
         key = (*(slot.key if isinstance(slot, Schema) else slot for slot in slots), id(overlay), level, bool(variant))
         number = self._numbers.get(key)
         if number is not None:
@@ -89,8 +93,8 @@ class Tree:
         number = self._numbers[key] = str(len(self._numbers))
         made = self.made[number] = Made(schema.name or variant)
         properties = {}
-        required = set(_required(slots))
-        for name in _names(slots, overlay):
+        required = set(at.required(slots))
+        for name in at.names(slots, overlay.named() if overlay is not None else ()):
             place = overlay.below(name) if overlay is not None else None
             field = self._field(name, slots, place, made, level, depth)
             if field is not None:
@@ -119,7 +123,7 @@ class Tree:
         self, name: str, around: Slots, place: Overlaid | None, made: Made, level: Level, depth: int
     ) -> Node | None:
         """None for what the spec leaves out."""
-        slots = Slots(*(_below(slot, name) for slot in around))
+        slots = Slots(*(at.below(slot, name) for slot in around))
         says = place.says if place is not None else None
         if place is not None and place.ours:
             return None
@@ -166,14 +170,14 @@ class Tree:
             return "", {}
         found = {}
         for value in declared.mapping:
-            meant = Slots(*(_variant(slot, value) for slot in slots))
+            meant = Slots(*(at.variant(slot, value) for slot in slots))
             number = self._object(meant, overlay, level, depth + 1, variant=value).ref
             found[value] = number
         return declared.property, found
 
     def _array(self, schema: Schema, slots: Slots, overlay: Overlaid | None, depth: int) -> Node:
         place = overlay.below(Wild.ITEM) if overlay is not None else None
-        below = Slots(*(_items(slot) for slot in slots))
+        below = Slots(*(at.items(slot) for slot in slots))
         items = self._value(below, "", place, Level.BELOW, depth + 1)
         fewest, most = values.counts(schema)
         return Node(
@@ -203,7 +207,7 @@ class Tree:
         embedded = self._arm and {"id", "name", "properties"} <= below.main.properties.keys()
         return ("name",) if embedded and "name" in known else ()
 
-    def _map(self, schema: Schema, slots: Slots, overlay: Overlaid | None, depth: int) -> Node:
+    def _map(self, slots: Slots, overlay: Overlaid | None, depth: int) -> Node:
         items = self._additional(slots, overlay, depth)
         named = {}
         for name in overlay.named() if overlay is not None else ():
@@ -211,17 +215,17 @@ class Tree:
             if place is not None and place.says is not None and place.says.class_ == "ignored":
                 self.ignored.append(format_path(place.path))
             elif place is not None:
-                value = self._value(Slots(*(_values(slot) for slot in slots)), name, place, Level.BELOW, depth + 1)
+                value = self._value(Slots(*(at.values_of(slot) for slot in slots)), name, place, Level.BELOW, depth + 1)
                 named[name] = _overlaid(value, place.says)
         if named:
             required = tuple(name for name in named if _is_required(overlay, name))
             return Node(type="object", properties=named, additional=True, items=items, required=required)
-        return Node(type="map", items=items, nullable=schema.nullable)
+        return Node(type="map", items=items, nullable=slots.main is not None and slots.main.nullable)
 
     def _additional(self, slots: Slots, overlay: Overlaid | None, depth: int) -> Node:
         """Of the values of a map."""
         place = overlay.below(Wild.FIELD) if overlay is not None else None
-        node = self._value(Slots(*(_values(slot) for slot in slots)), "", place, Level.BELOW, depth + 1)
+        node = self._value(Slots(*(at.values_of(slot) for slot in slots)), "", place, Level.BELOW, depth + 1)
         return _overlaid(node, place.says if place is not None else None)
 
     def _empty(self, node: Node) -> bool:
@@ -253,24 +257,6 @@ def _overlaid(node: Node, says: FieldOverlay | None) -> Node:
     return msgspec.structs.replace(node, **changes)
 
 
-def _names(slots: Slots, overlay: Overlaid | None) -> Iterator[str]:
-    """In the order of the documents, those of the body first."""
-    seen: dict[str, None] = {}
-    for slot in (slots.update, slots.create, slots.patch, slots.read):
-        if isinstance(slot, Schema):
-            seen.update(dict.fromkeys(slot.properties))
-    main = slots.main
-    if main is not None and main.additional and overlay is not None:
-        seen.update(dict.fromkeys(overlay.named()))
-    return iter(seen)
-
-
-def _required(slots: Slots) -> tuple[str, ...]:
-    """What must be given is what a creation needs."""
-    first = next((slot for slot in slots.writes if isinstance(slot, Schema)), None)
-    return first.required if first is not None else ()
-
-
 def _is_required(overlay: Overlaid | None, name: str) -> bool:
     place = overlay.children.get(name) if overlay is not None else None
     return place is not None and place.says is not None and place.says.required
@@ -283,47 +269,3 @@ def _points(schema: Schema | None) -> bool:
     if any("subresource" in part.name.lower() for part in schema.all_of) or values.is_sub_resource(schema):
         return True
     return "properties" in schema.properties or "location" in schema.properties  # a whole resource, meant by its ID
-
-
-def _object_or_none(slot: Slot) -> Slot:
-    """A body that has something else where the others have an object takes no part in it."""
-    if not isinstance(slot, Schema) or slot.properties or slot.discriminator is not None:
-        return slot
-    return _opened(slot)
-
-
-def _below(slot: Slot, name: str) -> Slot:
-    """What a body has as a property."""
-    if not isinstance(slot, Schema):
-        return slot
-    found = slot.properties.get(name)
-    if found is not None:
-        return found
-    if isinstance(slot.additional, Schema):
-        return slot.additional
-    return OPEN if slot.additional is True or not slot.properties else None
-
-
-def _items(slot: Slot) -> Slot:
-    if not isinstance(slot, Schema):
-        return slot
-    if slot.items is not None:
-        return slot.items
-    return OPEN if slot.type in ("array", "") else None
-
-
-def _values(slot: Slot) -> Slot:
-    """Of a map."""
-    if not isinstance(slot, Schema):
-        return slot
-    return slot.additional if isinstance(slot.additional, Schema) else _opened(slot)
-
-
-def _opened(slot: Schema) -> Slot:
-    return OPEN if slot.type in ("object", "") else None
-
-
-def _variant(slot: Slot, value: str) -> Slot:
-    if not isinstance(slot, Schema) or slot.discriminator is None:
-        return slot
-    return slot.discriminator.mapping.get(value, slot)
