@@ -84,6 +84,8 @@ class Controller(Generic[O]):
     clock: Clock
     events: Recorder
     log: Any
+    wake: Callable[[Request], None]
+    """Asks for a reconcile of one object, for what no watch can tell. There from `start` on."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

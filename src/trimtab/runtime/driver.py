@@ -87,6 +87,7 @@ class Driver:
             bucket=TokenBucket(100.0, 1000, self._clock),  # when all fail at once, as an outage ends
             metrics=self._queue_metrics,
         )
+        controller.wake = self.queue.add
         self._follow(controller.kind, controller.query, self._changed, controller.indexes)
         for kind in controller.owns:
             self._follow(kind, Query(namespace=controller.query.namespace), self._owned_changed)

@@ -26,7 +26,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     method: str  # of the request that began it
     url: str  # to poll; "" is the resource itself
     style: str  # status (a body that says how far), location (202 until done), resource (its provisioningState), gone
-    # (until it is not there), lost (the resource, since there is nothing to ask how far it is)
+    # (until it is not there), lost (the resource, since there is nothing to ask how far it is),
+    # result (done, and what a POST made is fetched)
     started: Time
     next_poll: Time = ""
     polls: int = 0
@@ -83,9 +84,7 @@ class Policy(Spec):
         Literal["never", "adopt", "overwrite"],
         Meta(description="What to do when it exists already: refuse; take it as it is; take it and apply the spec."),
     ] = "never"
-    mode: Annotated[
-        Literal["manage", "plan"], Meta(description="plan writes status.plan and nothing else.")
-    ] = "manage"
+    mode: Annotated[Literal["manage", "plan"], Meta(description="plan writes status.plan and nothing else.")] = "manage"
     paused: bool = False
     refresh: (
         Annotated[str, Meta(max_length=64, pattern=r"^(never|([0-9]+(\.[0-9]+)?(ms|s|m|h|d|w))+)$")] | UnsetType

@@ -11,7 +11,7 @@ from trimtab.model.duration import Period
 from trimtab.model.kind import Column
 from trimtab.model.markers import Immutable, Keyed
 from trimtab.model.resource import Resource, Spec
-from trimtab.systems.rest.kinds.service import Count, Name, Text, Time
+from trimtab.systems.rest.kinds.service import Name, Text, Time
 
 Path = Annotated[str, Meta(max_length=1024, description="A path of fields: properties.sku.name, rules[].name, tags.*")]
 
@@ -205,7 +205,6 @@ class RestDefinitionStatus(Spec):
     model: Annotated[Text, Meta(description="The ConfigMap that holds what was compiled.")] | UnsetType = UNSET
     model_digest: Text | UnsetType = UNSET
     fields: Annotated[dict[str, int], Meta(description="How many fields are of which class.")] | UnsetType = UNSET
-    objects: Count | UnsetType = UNSET
     quirks: Annotated[tuple[Quirk, ...], Meta(max_length=64)] | UnsetType = UNSET
 
 

@@ -12,6 +12,7 @@ from trimtab.systems.rest.state import Sync
 Body = dict[str, Any]
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+_DIGEST = "sha256:"
 
 
 def applied(sync: Sync) -> Body | None:
@@ -28,11 +29,14 @@ def applied(sync: Sync) -> Body | None:
 def known(sync: Sync) -> dict[str, Any]:
     """The differences that are known, as `syncing` has them."""
     made: dict[str, Any] = {}
-    for path, text in sync.known_differences.items():
-        try:
-            made[path] = {"value": msgspec.json.decode(text)} if text else {"missing": True}
-        except msgspec.DecodeError:
+    for path, said in sync.known_differences.items():
+        if not said or said.startswith(_DIGEST):
+            made[path] = {"digest": said} if said else {"missing": True}
             continue
+        try:
+            made[path] = {"value": msgspec.json.decode(said)}
+        except msgspec.DecodeError:
+            continue  # none of ours: a difference that is not known shows as drift, and is looked at
     return made
 
 
@@ -41,10 +45,19 @@ def remembered(sync: Sync, body: Mapping[str, Any], differences: Mapping[str, An
     return msgspec.structs.replace(
         sync,
         last_applied=text(body),
-        known_differences={
-            path: text(found["value"]) if "value" in found else "" for path, found in sorted(differences.items())
-        },
+        known_differences={path: _said(found) for path, found in sorted(differences.items())},
     )
+
+
+def in_flight(sync: Sync) -> Body | None:
+    """The body of a write that is not settled."""
+    return applied(msgspec.structs.replace(sync, last_applied=sync.applying))
+
+
+def _said(found: Mapping[str, Any]) -> str:
+    if "value" in found:
+        return text(found["value"])
+    return str(found.get("digest", ""))
 
 
 def text(value: Any) -> str:

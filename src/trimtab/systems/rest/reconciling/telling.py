@@ -15,7 +15,7 @@ from msgspec import UNSET
 from trimtab.model.clock import Clock
 from trimtab.model.conditions import get_condition
 from trimtab.runtime.status import condition
-from trimtab.systems.rest.state import Status
+from trimtab.systems.rest.state import Operation, Status
 
 READY, SYNCED, PROGRESSING, DRIFTED, REFERENCES, STALLED = (
     "Ready",
@@ -91,6 +91,11 @@ def unknown(status: Status, reason: str, message: str) -> tuple[Word, ...]:
     before = get_condition(status.conditions, READY)
     was_ready = before is not None and before.status != "False"
     return (Word(READY, None if was_ready else False, reason, message), Word(SYNCED, None, reason, message))
+
+
+def progress(operation: Operation) -> str:
+    percent = f", {operation.percent:.0f} %" if operation.percent is not None else ""
+    return f"{operation.method} is under way since {operation.started}{percent}"
 
 
 def named(paths: Iterable[str]) -> str:

@@ -1,0 +1,74 @@
+"""What an object's situation is, before anything is compared: a table of what is there and what is remembered. Pure."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from trimtab.systems.rest.reconciling.subject import Subject
+
+
+class Case(enum.Enum):
+    COMPARE = "it is there and we know what we last applied"
+    CONFIRM = "it is there, and it is our own creation that was not confirmed"
+    ADOPT = "it is there and is to be taken as it is"
+    OVERWRITE = "it is there and is to be made what the spec says"
+    FOREIGN = "it is there, and nobody said that it may be taken"
+    CREATE = "it is not there and is to be made"
+    NOT_THERE = "the ID that was given leads to nothing"
+    LOST = "it was there, and someone deleted it"
+    UNCERTAIN = "a creation was sent, and nobody can tell what came of it"
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    exists: bool
+    applied: bool  # a last applied body is remembered
+    created: bool  # it was there once
+    creating: bool  # a creation was recorded, and not its end
+    claimed: bool  # we hold the object by our finalizer
+    given: bool  # the spec names the ID
+    findable: bool  # whether a lost creation could be found again
+    recreating: bool
+    adopt: str  # the policy
+    missing: str  # the policy
+
+
+def case(now: Situation) -> Case:
+    if now.exists:
+        return _there(now)
+    if now.recreating:
+        return Case.CREATE
+    if now.created:
+        return Case.CREATE if now.missing == "recreate" else Case.LOST
+    if now.given:
+        return Case.NOT_THERE
+    if now.creating and not now.findable:
+        return Case.UNCERTAIN
+    return Case.CREATE
+
+
+def _there(now: Situation) -> Case:
+    if now.applied:
+        return Case.COMPARE
+    if now.creating or now.created:
+        return Case.CONFIRM
+    if now.given or now.claimed or now.adopt == "adopt":
+        return Case.ADOPT
+    return Case.OVERWRITE if now.adopt == "overwrite" else Case.FOREIGN
+
+
+def situation(subject: Subject, *, exists: bool, findable: bool) -> Situation:
+    sync, control = subject.sync, subject.control
+    return Situation(
+        exists=exists,
+        applied=bool(sync.last_applied),
+        created=sync.created,
+        creating=sync.pending is not None and sync.pending.verb == "create",
+        claimed=subject.claimed,
+        given=bool(control.resource_id),
+        findable=findable,
+        recreating=bool(sync.recreating),
+        adopt=control.policy.adopt,
+        missing=control.policy.missing,
+    )

@@ -1,0 +1,144 @@
+"""One turn: one object, one step nearer to its spec.
+
+Flow: what does it want (its parent, its references, its secrets) → an operation that runs is polled once → what is there
+is read → the case is decided (`cases`) → create, adopt, or compare three ways and write the difference → what was written
+is read again and remembered.
+
+Guarantees: nothing is written to the service before the object carries our finalizer and its status says what is about to
+be sent. `last_applied` moves only when a write has settled. A crash between any two lines is safe: what is in the status
+is either what was done, or what was about to be done, and the next turn looks before it acts. A POST is never repeated
+while nobody knows what became of the first.
+
+A turn ends by conditions that were saved, or by an exception that the controller turns into them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.runtime.controller import Result
+from trimtab.systems.rest import validating
+from trimtab.systems.rest.calling.operations import Failed
+from trimtab.systems.rest.reconciling import memory, telling
+from trimtab.systems.rest.reconciling.cases import Case, case, situation
+from trimtab.systems.rest.reconciling.creating import create, remove_to_recreate
+from trimtab.systems.rest.reconciling.finding import find
+from trimtab.systems.rest.reconciling.looking import Live
+from trimtab.systems.rest.reconciling.session import Halt, Session
+from trimtab.systems.rest.reconciling.settled import settle
+from trimtab.systems.rest.reconciling.updating import adopt, compare
+from trimtab.systems.rest.rendering import render
+from trimtab.systems.rest.state import Operation
+from trimtab.systems.rest.syncing import secrets
+
+Body = dict[str, Any]
+
+
+async def converge(session: Session) -> Result | None:
+    """The object is as the spec says, or on its way. Raises Halt, CallError, Unresolved, StatusError."""
+    _refuse_invalid(session)
+    await session.open()
+    operation = session.status.sync.operation
+    if operation is not None and not await _ended(session, operation):
+        return session.later()
+    wanted = await _wanted(session)
+    sealed = secrets.sealed(session.model, wanted, session.place.key)
+    await session.check("pre_check")
+    live = await _found(session, wanted)
+    now = situation(session.as_now, exists=live is not None, findable=_is_findable(session))
+    decided = case(now)
+    if decided is Case.CREATE:
+        return await create(session, wanted, sealed)
+    if live is None or decided is Case.FOREIGN:
+        raise _refusal(session, decided)
+    if session.status.sync.recreating:
+        return await remove_to_recreate(session)
+    if decided is Case.CONFIRM:
+        return await settle(session, live, memory.in_flight(session.status.sync) or sealed)
+    if decided is not Case.COMPARE:
+        await adopt(session, live, sealed, as_is=decided is Case.ADOPT)
+    return await compare(session, live, wanted, sealed)
+
+
+def _refuse_invalid(session: Session) -> None:
+    """What admission would say, for those who got past it."""
+    spec = session.subject.raw.raw.get("spec") or {}
+    problems = validating.problems(session.model, spec, name=session.subject.raw.name)
+    if problems:
+        said = "; ".join(f"{problem.path}: {problem.detail}" for problem in problems[:5])
+        raise Halt(telling.stalled("InvalidSpec", said))
+
+
+async def _ended(session: Session, operation: Operation) -> bool:
+    """Whether the operation has come to its end and there is more to do."""
+    outcome = await session.poll(operation)
+    if isinstance(outcome, Operation):
+        reason = {"create": "Creating", "delete": "Recreating"}.get(operation.verb, "Updating")
+        await session.save(telling.progressing(reason, telling.progress(outcome)))
+        return False
+    if isinstance(outcome, Failed):
+        session.remember(operation=None, pending=None)
+        await session.save(must=True)
+        raise outcome.error
+    session.remember(operation=None)
+    if operation.verb == "delete":
+        session.remember(last_applied="", known_differences={}, etag="")
+        await session.save(must=True)
+        return True
+    live = await session.look()
+    if live is None:
+        return True
+    await settle(session, live, memory.in_flight(session.status.sync) or {})
+    return session.subject.generation != operation.generation
+
+
+async def _wanted(session: Session) -> Body:
+    async def own(body: Body) -> Body:
+        return await render(session.model, body, session.sources)
+
+    wanted: Body = await session.place.hooks.run("default", session.context, own, session.subject.body)
+    identity = session.model.identity
+    return {**wanted, identity.field: session.subject.name} if identity.field and not identity.server else wanted
+
+
+async def _found(session: Session, wanted: Body) -> Live | None:
+    """By the ID; and where that leads nowhere and the server chooses IDs, by what tells ours from others."""
+    live = await session.look() if session.identifier else None
+    if live is not None or not session.model.identity.server:
+        return live
+    sync = session.status.sync
+    is_lost = sync.pending is not None or (session.subject.claimed and not session.status.resource_id)
+    may_take = session.subject.control.policy.adopt != "never" and not sync.created
+    found = await find(session, wanted) if is_lost or may_take else ""
+    if not found:
+        return None
+    session.known_as(found)
+    return await session.look()
+
+
+def _is_findable(session: Session) -> bool:
+    model = session.model
+    if not model.identity.server or session.place.hooks.has("find_existing"):
+        return True
+    return bool(model.identity.find) and model.calls.list is not None
+
+
+def _refusal(session: Session, decided: Case) -> Halt:
+    match decided:
+        case Case.LOST:
+            why = "someone deleted it, and spec.policy.missing says only to report that"
+            return Halt(telling.stalled("Missing", why), after=300.0)
+        case Case.NOT_THERE:
+            why = f"spec.resourceID names {session.identifier}, which is not there"
+            return Halt(telling.stalled("NotFound", why), after=300.0)
+        case Case.FOREIGN:
+            why = f"{session.identifier} exists and was not made by this object: {_ADOPT}"
+            return Halt(telling.stalled("AlreadyExists", why), after=300.0)
+    return Halt(telling.stalled("CreationUncertain", _UNCERTAIN))
+
+
+_ADOPT = "name it in spec.resourceID to take it as it is, or set spec.policy.adopt"
+_UNCERTAIN = (
+    "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: set "
+    "spec.resourceID to take what you find, or remove status.sync.pending to create it once more"
+)

@@ -1,0 +1,90 @@
+"""Making a resource: claimed and announced first, so that what is made can be found again whatever happens then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.runtime.controller import Result
+from trimtab.systems.rest.addressing import fill, query_of, url_of
+from trimtab.systems.rest.calling import operations
+from trimtab.systems.rest.calling.contract import CallError, ErrorClass
+from trimtab.systems.rest.reconciling import memory, telling
+from trimtab.systems.rest.reconciling.finding import extracted
+from trimtab.systems.rest.reconciling.planning import planned
+from trimtab.systems.rest.reconciling.session import SOON, Session
+from trimtab.systems.rest.reconciling.settled import after_write
+from trimtab.systems.rest.state import Change
+from trimtab.systems.rest.syncing import writing
+
+Body = dict[str, Any]
+
+
+async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
+    model, call = session.model, session.model.calls.create
+    url = fill(model, call.path, session.values) + query_of(call, session.values)
+    if session.subject.control.policy.mode != "manage":
+        change = Change(path="", why="set", new=memory.without_nulls(sealed))
+        return await planned(session, "create", call.method, url, [change])
+    body = writing.create_body(model, wanted)
+    earlier = session.status.sync.pending
+    await session.claim()
+    pending = session.pending("create", call.method, body, earlier)
+    session.remember(pending=pending, applying=memory.text(sealed), last_applied="", known_differences={})
+    session.known_as("" if model.identity.server else session.identifier)
+    await session.save(telling.progressing("Creating", f"{call.method} {url}"))
+    headers = {"If-None-Match": "*"} if call.conditional and call.method == "PUT" else {}
+    try:
+        answer = await session.send("create", call, url, body, headers, pending.key)
+    except CallError as error:
+        await _refused(session, error, is_first=earlier is None)
+        raise
+    if model.identity.server:
+        session.known_as(await extracted(session, answer))
+    session.remember(created=True, recreating="")
+    session.event("Created", f"{call.method} {url}")
+    return await after_write(session, "create", call, answer)
+
+
+async def _refused(session: Session, error: CallError, *, is_first: bool) -> None:
+    """Nothing was made, so nothing is pending. What exists and met our very first attempt is not ours."""
+    is_there = error.kind in (ErrorClass.EXISTS, ErrorClass.PRECONDITION)
+    if error.uncertain or (is_there and not is_first):
+        return
+    session.remember(pending=None, applying="")
+    await session.save(must=True)
+
+
+async def recreate(session: Session, why: str) -> Result | None:
+    """Delete it only to make it anew. That it is under way is remembered until the new one is there."""
+    if session.subject.control.policy.mode != "manage":
+        return await planned(session, "recreate", "DELETE", session.identifier, [Change(path="", why=why)])
+    session.remember(recreating=why)
+    await session.save(telling.progressing("Recreating", why))
+    return await remove_to_recreate(session)
+
+
+async def remove_to_recreate(session: Session) -> Result | None:
+    call = session.model.calls.delete
+    assert call is not None  # noqa: S101 - whoever decides to recreate has asked
+    url = url_of(session.model, call, session.identifier, session.values)
+    try:
+        answer = await session.send("delete", call, url)
+    except CallError as error:
+        if error.kind is not ErrorClass.GONE:
+            raise
+    else:
+        session.event("Recreating", f"DELETE {url}: {session.status.sync.recreating}")
+        operation = operations.begin(
+            session.model,
+            call,
+            answer,
+            verb="delete",
+            now=session.place.clock.now(),
+            generation=session.subject.generation,
+        )
+        if operation is not None:
+            await session.follow(operation)
+            return session.later()
+    session.remember(last_applied="", known_differences={}, etag="")
+    await session.save(telling.progressing("Recreating", session.status.sync.recreating), must=True)
+    return Result(requeue_after=SOON)

@@ -1,0 +1,88 @@
+"""Letting a resource go with its object: by the ID that is remembered, never by one that is worked out anew.
+
+Whatever goes wrong is tried again and shown: an object that does not go says why in its conditions.
+"""
+
+from __future__ import annotations
+
+from trimtab.runtime.controller import Result
+from trimtab.systems.rest.addressing import url_of
+from trimtab.systems.rest.calling import operations
+from trimtab.systems.rest.calling.contract import CallError, ErrorClass
+from trimtab.systems.rest.reconciling import telling
+from trimtab.systems.rest.reconciling.awaiting import vanishing
+from trimtab.systems.rest.reconciling.finding import find
+from trimtab.systems.rest.reconciling.session import Halt, Session
+from trimtab.systems.rest.state import Operation
+
+
+async def delete(session: Session) -> Result | None:
+    """One step towards its end. Raises Halt, CallError."""
+    if not session.is_claimed:
+        return None  # others hold it
+    policy = session.subject.control.policy
+    if policy.deletion == "detach" or policy.mode != "manage":
+        session.event("Detached", f"{session.status.resource_id or 'nothing'} is left as it is")
+        await session.release()
+        return None
+    await session.open()
+    operation = session.status.sync.operation
+    if operation is not None and operation.verb == "delete":
+        outcome = await session.poll(operation)
+        if isinstance(outcome, Operation):
+            await session.save(telling.progressing("Deleting", telling.progress(outcome)))
+            return session.later()
+        session.remember(operation=None)
+        await session.save(must=True)
+        if isinstance(outcome, operations.Failed):
+            raise outcome.error
+    if not await _is_there(session):
+        await session.release()
+        return None
+    return await _remove(session)
+
+
+async def _is_there(session: Session) -> bool:
+    if not session.status.resource_id and session.model.identity.server and session.status.sync.pending is not None:
+        session.known_as(await find(session, session.subject.body))  # a creation whose answer was lost
+    if not session.status.resource_id:
+        return False
+    try:
+        return await session.look() is not None
+    except CallError as error:
+        if error.kind is ErrorClass.TERMINAL and not session.status.sync.created:
+            return False  # a name that the service refuses: nothing was ever made under it
+        raise
+
+
+async def _remove(session: Session) -> Result | None:
+    call = session.model.calls.delete
+    if call is None and not session.place.hooks.has("delete"):
+        why = "this service deletes nothing of this kind: set spec.policy.deletion: detach to let the object go"
+        raise Halt(telling.stalled("DeletionNotSupported", why))
+    await session.save(telling.progressing("Deleting", f"DELETE {session.status.resource_id}"))
+
+    async def own() -> Operation | None:
+        assert call is not None  # noqa: S101 - asked above
+        url = url_of(session.model, call, session.status.resource_id, session.values)
+        try:
+            answer = await session.send("delete", call, url)
+        except CallError as error:
+            if error.kind is ErrorClass.GONE:
+                return None
+            raise
+        now, generation = session.place.clock.now(), session.subject.generation
+        return operations.begin(session.model, call, answer, verb="delete", now=now, generation=generation)
+
+    operation = await session.place.hooks.run("delete", session.context, own)
+    session.event("Deleting", f"DELETE {session.status.resource_id}")
+    if operation is not None:
+        await session.follow(operation)
+        return session.later()
+    if not await _is_there(session):
+        await session.release()
+        return None
+    assert call is not None  # noqa: S101 - a hook that deletes waits itself
+    now, generation = session.place.clock.now(), session.subject.generation
+    await session.follow(vanishing(session.model, call, now=now, generation=generation))
+    return session.later()

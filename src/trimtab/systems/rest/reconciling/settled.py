@@ -1,0 +1,83 @@
+"""After a write: follow its operation, or read what came of it and remember that as applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from trimtab.runtime.controller import Result
+from trimtab.systems.rest.calling import operations
+from trimtab.systems.rest.calling.contract import Answer
+from trimtab.systems.rest.model import Call
+from trimtab.systems.rest.reconciling import memory, telling
+from trimtab.systems.rest.reconciling.awaiting import appearing
+from trimtab.systems.rest.reconciling.exporting import exported
+from trimtab.systems.rest.reconciling.joining import joined
+from trimtab.systems.rest.reconciling.ladder import climbed
+from trimtab.systems.rest.reconciling.looking import Live
+from trimtab.systems.rest.reconciling.session import SOON, Session
+from trimtab.systems.rest.reconciling.telling import Word
+from trimtab.systems.rest.syncing import secrets, settling
+
+Body = dict[str, Any]
+
+
+async def after_write(session: Session, verb: str, call: Call, answer: Answer) -> Result | None:
+    now, generation = session.place.clock.now(), session.subject.generation
+    operation = operations.begin(session.model, call, answer, verb=verb, now=now, generation=generation)
+    if operation is not None:
+        await session.follow(operation)
+        return session.later()
+    if verb == "create" and session.model.identity.server:
+        await session.save(must=True)  # before anything else can fail: by its ID it is found again
+    live = await session.look()
+    if live is None:  # some services need a moment until they show what they made
+        waiting = appearing(session.model, call, verb=verb, now=now, generation=generation)
+        await session.follow(waiting)
+        return session.later()
+    return await settle(session, live, memory.in_flight(session.status.sync) or {})
+
+
+async def settle(session: Session, live: Live, sent: Body) -> Result | None:
+    """A write has come to its end: remember what was applied, and what the service made of it."""
+    sync, place = session.status.sync, session.place
+    previous = memory.applied(sync) or {}
+    found = settling.settle(session.model, sent, live.body, previous=previous)
+    verb = sync.pending.verb if sync.pending is not None else "update"
+    rungs = climbed(session.model, sent, previous, found, {**place.removals, **sync.removals}, verb=verb)
+    for lesson in rungs.lessons:
+        place.learn(lesson.path, lesson.behaviour, lesson.evidence, session.key)
+    sync = msgspec.structs.replace(
+        memory.remembered(sync, rungs.applied, found.known),
+        created=True,
+        recreating="",
+        pending=None,
+        applying="",
+        operation=None,
+        removals=rungs.removals,
+        etag=live.etag,
+        model=place.digest,
+    )
+    session.status = msgspec.structs.replace(session.status, sync=sync, plan=UNSET)
+    session.known_as(session.identifier)
+    if rungs.unfinished:
+        why = f"not gone yet: {telling.named(rungs.unfinished)}"
+        await session.save(telling.progressing("Removing", why), must=True)
+        return Result(requeue_after=SOON)
+    await session.check("post_check", live.body)
+    await observe(session, live, Word(telling.DRIFTED, False, "AsApplied"), must=True)
+    return None
+
+
+async def observe(session: Session, live: Live, drifted: Word, *, must: bool = False) -> None:
+    """All is well: say so, with what is there."""
+    hidden = tuple(value.reveal() for value in session.sources.revealed)
+    seen, is_cut = secrets.observed(session.model, live.body, secrets=hidden)
+    session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
+    message = "status.observed does not show all: the resource is too large" if is_cut else ""
+    words = telling.settled(message, drifted=drifted)
+    words += await joined(session, live)
+    await exported(session, live)
+    await session.save(words, must=must)
