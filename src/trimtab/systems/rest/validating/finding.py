@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.errors import Bare, FieldError, FieldProblem
 from trimtab.systems.rest.syncing.paths import Path, format_path
 
 MOST = 100
@@ -33,16 +33,14 @@ class Found:
         self._add(FieldError(format_path(path), FieldProblem.REQUIRED, None, detail))
 
     def duplicate(self, path: Path, value: Any) -> None:
-        self._add(FieldError(format_path(path), FieldProblem.DUPLICATE, value))
+        self._add(FieldError(format_path(path), FieldProblem.DUPLICATE, _shown(value)))
 
     def wrong(self, path: Path, value: Any, detail: str, *, silent: bool = False) -> None:
         """With the value, unless it must not be shown."""
         if silent:
             self.forbid(path, detail)
             return
-        if isinstance(value, str) and len(value) > LONGEST:
-            value = value[: LONGEST - 1] + "…"
-        self._add(FieldError(format_path(path), FieldProblem.INVALID, value, detail))
+        self._add(FieldError(format_path(path), FieldProblem.INVALID, _shown(value), detail))
 
     def mistyped(self, path: Path, value: Any, detail: str) -> None:
         """With the type of the value, which tells enough."""
@@ -55,6 +53,17 @@ class Found:
     def _add(self, error: FieldError) -> None:
         if not self.full:
             self.errors.append(error)
+
+
+def _shown(value: Any) -> Any:
+    """Short, and a structure as its writer knows it."""
+    if isinstance(value, dict | list):
+        return Bare(_cut(json.dumps(value, ensure_ascii=False)))
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def type_of(value: Any) -> str:
