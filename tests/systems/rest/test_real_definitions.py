@@ -72,7 +72,7 @@ def test_every_kind_of_an_example_has_a_definition_for_the_cluster(server: str) 
 @pytest.mark.parametrize("server", SERVERS)
 def test_admission_takes_every_definition_of_an_example(server: str) -> None:
     for definition in definitions(server).values():
-        assert definition_problems(definition, "trimtab.dev") == []
+        assert definition_problems(definition, "rest.trimtab.dev") == []
 
 
 @pytest.mark.parametrize("server", SERVERS)
