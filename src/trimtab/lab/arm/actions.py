@@ -12,21 +12,15 @@ import msgspec
 from trimtab.lab.arm import operations
 from trimtab.lab.arm.checking import ArmError
 from trimtab.lab.arm.documents import Operation, Route
-from trimtab.lab.arm.resources import Resource, parse
+from trimtab.lab.arm.reads import above
+from trimtab.lab.arm.resources import Resource
 from trimtab.lab.arm.schemas import Schema
 from trimtab.lab.arm.world import Answer, Ask, World
-from trimtab.lab.arm.writes import not_found
 
 
 def post(world: World, ask: Ask, route: Route) -> Answer:
-    path, _, action = ask.path.rstrip("/").rpartition("/")
-    known = world.visible(path)
-    if known is None:
-        target = parse(path)
-        world.require_parents(parse(ask.path))
-        found = world.routes.find(path)
-        if found is not None and "PUT" in found.operations:
-            raise not_found(target)
+    action = ask.path.rstrip("/").rpartition("/")[2]
+    known = above(world, ask.path)
     operation = route.operations["POST"]
     if known is not None and action.lower().startswith("regenerate"):
         _renew(known, ask.body)

@@ -46,7 +46,7 @@ def get(world: World, ask: Ask, route: Route) -> Answer:
     if operation.items:
         return _page(world, ask, route, operation)
     if "PUT" not in route.operations:
-        return _derived(world, ask, route, operation)
+        return _derived(world, ask, operation)
     world.require_parents(identity)
     if not route.single:
         raise not_found(identity)
@@ -61,6 +61,22 @@ def head(world: World, ask: Ask, route: Route) -> Answer:
     if known is None:
         world.require_parents(world.identity(ask.path, route))
     return Answer(status=404 if known is None else 204)
+
+
+def above(world: World, path: str) -> Resource | None:
+    """The resource that something at a path is about, as an instance view; None when it is about none. It must exist."""
+    parts = path.strip("/").split("/")
+    for end in range(len(parts) - 1, 3, -1):
+        target = "/" + "/".join(parts[:end])
+        route = world.routes.find(target)
+        if route is not None and "PUT" in route.operations:
+            identity = world.identity(target, route)
+            world.require_parents(identity)
+            known = world.visible(target)
+            if known is None and not route.single:
+                raise not_found(identity)
+            return known
+    return None
 
 
 def _page(world: World, ask: Ask, route: Route, operation: Operation) -> Answer:
@@ -104,15 +120,11 @@ def _members(world: World, ask: Ask, route: Route) -> list[Resource]:
     return [each for each in found if not each.unborn and each.hidden_reads == 0]
 
 
-def _derived(world: World, ask: Ask, route: Route, operation: Operation) -> Answer:
-    path, _, name = ask.path.rstrip("/").rpartition("/")
-    known = world.visible(path)
-    if known is None:
-        if len(ask.path.strip("/").split("/")) == 2:
-            return Answer(status=200, body=msgspec.json.encode(_subscription(name)))
-        world.require_parents(parse(f"{ask.path}/x" if not route.segments[-1].startswith("{") else ask.path))
-        if world.routes.find(path) is not None and route.segments[-1] == name and "/providers/" in path:
-            raise not_found(parse(path))
+def _derived(world: World, ask: Ask, operation: Operation) -> Answer:
+    name = ask.path.rstrip("/").rpartition("/")[2]
+    if len(ask.path.strip("/").split("/")) == 2:
+        return Answer(status=200, body=msgspec.json.encode(_subscription(name)))
+    known = above(world, ask.path)
     if known is not None and name.lower() == "instanceview":
         return Answer(status=200, body=msgspec.json.encode(_instance_view(known)))
     for example in operation.examples:
