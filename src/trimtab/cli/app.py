@@ -37,6 +37,7 @@ from trimtab.cli.options import (
     log_as,
     seconds,
 )
+from trimtab.cli.rest import app as rest
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.add_typer(discovery, name="discovery")
 app.add_typer(images, name="images")
+app.add_typer(rest, name="rest")
 
 
 @app.callback(

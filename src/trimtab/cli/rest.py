@@ -1,0 +1,121 @@
+"""`trimtab rest …`: from an API's document to kinds, and what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trimtab.cli.options import Context, Kubeconfig, access, one_of
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Any API: make kinds of what its OpenAPI document describes, and see what may be done with their fields.
+
+    Example:  trimtab rest generate openapi.json --endpoint https://api.example.com | kubectl apply --server-side -f -
+    """,
+)
+
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The folder that references between files may not leave; the document's own without it.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def generate(
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC", help="An OpenAPI document: a file, a URL, or a folder of them.", show_default=False
+        ),
+    ],
+    service: Annotated[
+        str, typer.Option(help="The name of the RestService; after the document without it.", show_default=False)
+    ] = "",
+    endpoint: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Where the service is, if not where the document says.", show_default=False),
+    ] = "",
+    root: Root = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND", help="Only these kinds, or paths as /zones/*; may be repeated.", show_default=False
+        ),
+    ] = None,
+    definitions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="RestDefinitions of your own instead of proposals.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write files there: typed Python structs and docs too.", show_default=False),
+    ] = None,
+) -> None:
+    """Make kinds of an API: definitions, CRDs, rights and a webhook, for `kubectl apply --server-side`.
+
+    Resources are found by the hierarchy of URLs, and what is above another becomes its parent. What is proposed is a
+    beginning: correct definitions.yaml and generate again with --definitions.
+
+    Example:  trimtab rest generate compute.json --service azure --only VirtualMachineScaleSet --out azure
+    """
+    from trimtab.cli import rest_generate
+
+    words = tuple(word for each in only or () for word in each.split(",") if word)
+    options = rest_generate.Options(
+        spec=spec, service=service, endpoint=endpoint, root=root, only=words, definitions=definitions, out=out
+    )
+    raise typer.Exit(rest_generate.generate(options))
+
+
+@app.command()
+def explain(
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="A kind, its plural, or a RestDefinition's name.", show_default=False)
+    ],
+    spec: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC", help="A document to explain the kind by, instead of asking a server.", show_default=False
+        ),
+    ] = "",
+    definition: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --spec: the RestDefinition, if not the one proposed.", show_default=False
+        ),
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="CLASS", help="Only fields of this class, as create-only; may be repeated."),
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="table or json.")] = "table",
+    root: Root = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show for each field of a kind what may be done with it, and what decided that.
+
+    Example:  trimtab rest explain VirtualMachineScaleSet --spec compute.json --class create-only
+    """
+    from trimtab.cli import rest_explain
+    from trimtab.systems.rest.model import FieldClass
+
+    known = [each.value for each in FieldClass]
+    options = rest_explain.Options(
+        kind=kind,
+        spec=spec,
+        definition=definition,
+        root=root,
+        output=one_of(output, ("table", "json"), "--output"),
+        classes=tuple(one_of(each, known, "--class") for each in classes or ()),
+    )
+    raise typer.Exit(rest_explain.explain(access(kubeconfig, context, ""), options))
