@@ -107,7 +107,7 @@ async def service(request: AdmissionRequest[RestService], reader: Reader) -> All
     from trimtab.systems.rest.validating.services import service_problems, service_warnings
 
     errors = await asyncio.to_thread(service_problems, new)  # an inline document is parsed
-    return _answer(errors, service_warnings(new))
+    return _answer(errors, () if errors else service_warnings(new))
 
 
 async def definition(request: AdmissionRequest[RestDefinition], reader: Reader) -> Allowed | Denied:

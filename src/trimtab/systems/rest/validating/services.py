@@ -58,11 +58,11 @@ def _name_problems(name: str) -> Iterator[FieldError]:
 
 
 def _endpoint_problems(spec: RestServiceSpec) -> Iterator[FieldError]:
-    from trimtab.systems.rest.calling.endpoint import EndpointError, parsed  # brings aiohttp
+    from trimtab.systems.rest.calling.endpoint import parsed  # brings aiohttp
 
     try:
         found = parsed(spec.endpoint)
-    except EndpointError as error:
+    except ValueError as error:  # an EndpointError is one, and so is what the standard library cannot split
         yield _unshown("spec.endpoint", spec.endpoint, str(error))
         return
     if found.unix is None and spec.endpoint.partition("://")[2].partition("/")[0] == "":
