@@ -24,7 +24,7 @@ def recorded(model: Model, leaf: Leaf, live: Any) -> dict[str, Any]:
     """How a live value is remembered beside the leaf that was wanted."""
     if live is MISSING:
         return {"missing": True}
-    value = shaped(model, leaf.node, leaf.value, live)
+    value = _told(model, leaf, live)
     encoded = _encoded(value)
     return {"value": value} if len(encoded) <= LARGEST else {"digest": _digest(encoded)}
 
@@ -35,13 +35,20 @@ def still(model: Model, leaf: Leaf, known: dict[str, Any], live: Any, same: Same
         return live is MISSING or live is None
     if live is MISSING:
         return known.get("value", MISSING) is None
-    value = shaped(model, leaf.node, leaf.value, live)
+    value = _told(model, leaf, live)
     if "digest" in known:
         return bool(known["digest"] == _digest(_encoded(value)))
     return same(leaf.path, known.get("value"), value)
 
 
-def shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int = 0) -> Any:
+def _told(model: Model, leaf: Leaf, live: Any) -> Any:
+    """Where nothing was wanted, an object in its place is a difference, and what is in it is not."""
+    if leaf.value is None and isinstance(live, dict):
+        return {}
+    return _shaped(model, leaf.node, leaf.value, live, 0)
+
+
+def _shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int) -> Any:
     """The live value without the fields that nobody asked for: those come and go."""
     if depth >= DEPTH:
         return live
@@ -52,14 +59,14 @@ def shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int = 0) -> 
             return live
         given = wanted if isinstance(wanted, dict) else {}
         return {
-            name: shaped(model, child(model, node, name), given.get(name), value, depth + 1)
+            name: _shaped(model, child(model, node, name), given.get(name), value, depth + 1)
             for name, value in live.items()
             if name in names
         }
     if isinstance(live, list):
         alike = wanted if isinstance(wanted, list) and len(wanted) == len(live) else [None] * len(live)
         below = item_node(model, node)
-        return [shaped(model, below, one, item, depth + 1) for one, item in zip(alike, live, strict=True)]
+        return [_shaped(model, below, one, item, depth + 1) for one, item in zip(alike, live, strict=True)]
     return live
 
 
