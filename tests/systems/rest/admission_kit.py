@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import gzip
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from trimtab.client.protocol import Named, Ref
 from trimtab.model.crd import crd
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
-from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.apply import apply
 from trimtab.runtime.certificates import Certificates, Targets
@@ -28,10 +25,11 @@ from trimtab.runtime.webhooks import ClientReader, WebhookServer, configurations
 from trimtab.server.core import Server
 from trimtab.server.local import local_client
 from trimtab.store.memory import MemoryStore
-from trimtab.systems.rest.admission import ADMISSIONS, KEY
+from trimtab.systems.rest.admission import ADMISSIONS
 from trimtab.systems.rest.generating.cluster import PATH, WEBHOOK, webhook
 from trimtab.systems.rest.kinds import RestDefinition, RestService
-from trimtab.systems.rest.model import ENCODER, Model
+from trimtab.systems.rest.model import Model
+from trimtab.systems.rest.models import config_map
 
 SERVICE = "judged"
 GROUP = f"{SERVICE}.rest.trimtab.dev"
@@ -78,14 +76,7 @@ async def judging(scheme: Scheme, cluster: Path | None) -> AsyncIterator[ApiClie
 
 async def store(client: ApiClient, model: Model) -> None:
     """Keep a Model where admission finds it."""
-    name = f"rest-{model.plural}.{model.group}"
-    data = {KEY: base64.b64encode(gzip.compress(ENCODER.encode(model))).decode()}
-    await apply(
-        client,
-        ConfigMap(metadata=ObjectMeta(name=name, namespace=NAMESPACE), binary_data=data),
-        manager="test",
-        force=True,
-    )
+    await apply(client, config_map(model, "test"), manager="test", force=True)
 
 
 async def forget(client: ApiClient) -> None:

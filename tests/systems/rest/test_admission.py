@@ -192,7 +192,7 @@ async def test_a_model_that_is_damaged_is_told_and_not_trusted(scheme: Scheme) -
     from trimtab.model.objectmeta import ObjectMeta
     from trimtab.runtime.apply import apply
     from trimtab.runtime.system import NAMESPACE
-    from trimtab.systems.rest.admission import KEY
+    from trimtab.systems.rest.models import KEY
 
     async with judging(scheme, None) as client:
         metadata = ObjectMeta(name=f"rest-machines.{GROUP}", namespace=NAMESPACE)

@@ -8,13 +8,9 @@ refused today; an object that is being deleted is left alone, so that nothing ke
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import zlib
 from typing import Any
 
 import msgspec
-from msgspec import UnsetType
 
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
 from trimtab.model.errors import FieldError
@@ -22,13 +18,11 @@ from trimtab.model.kind import Kind
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.system import NAMESPACE
-from trimtab.systems.rest import hooks
+from trimtab.systems.rest import hooks, models
 from trimtab.systems.rest.kinds import RestDefinition, RestService
-from trimtab.systems.rest.model import DECODER, Model
+from trimtab.systems.rest.model import Model
 from trimtab.systems.rest.validating import judged
 
-KEY = "model.json.gz"
-LARGEST = 64 << 20
 MOST_KEPT = 512
 GENERATED = "rest.trimtab.dev"
 
@@ -68,7 +62,7 @@ class Objects:
         return _answer(found.errors, found.warnings)
 
     async def _by(self, kind: Kind, reader: Reader) -> Judged:
-        name = f"rest-{kind.resource}"
+        name = models.name_of(kind.plural, kind.group)
         stored = await reader.find(ConfigMap, name, NAMESPACE)
         if stored is None:
             raise NotReady(await _waits(kind, reader))
@@ -77,26 +71,14 @@ class Objects:
         kept = self._kept.get(name)
         if kept is not None and kept.version == version:
             return kept
-        model = await asyncio.to_thread(model_of, stored)  # some of them have thousands of fields
+        model = await asyncio.to_thread(models.kept, stored)  # some of them have thousands of fields
+        if model is None:
+            raise NotReady(f"the ConfigMap {name} is damaged: delete it, and it is made anew")
         fresh = Judged(version, model, hooks.installed(model.overlay.hooks))
         while len(self._kept) >= MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._kept[name] = fresh
         return fresh
-
-
-def model_of(stored: ConfigMap) -> Model:
-    """What a ConfigMap holds. Raises NotReady."""
-    data = {} if isinstance(stored.binary_data, UnsetType) else stored.binary_data
-    try:
-        packed = base64.b64decode(data.get(KEY, ""), validate=True)
-        unpacker = zlib.decompressobj(wbits=31)
-        text = unpacker.decompress(packed, LARGEST)
-        if not unpacker.eof:
-            raise NotReady(f"the ConfigMap {stored.name} is damaged: its {KEY} ends too early, or is too large")
-        return DECODER.decode(text)
-    except (binascii.Error, zlib.error, msgspec.DecodeError) as error:
-        raise NotReady(f"the ConfigMap {stored.name} is damaged; delete it, and it is made anew: {error}") from None
 
 
 async def service(request: AdmissionRequest[RestService], reader: Reader) -> Allowed | Denied:
