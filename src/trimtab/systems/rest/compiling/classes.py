@@ -52,6 +52,8 @@ def classify(
     if overlay is not None and overlay.class_:
         if overlay.class_ == "ignored":
             return Decision(None, "overlay: ignored", Writer.NONE)
+        if overlay.class_ == "secret" and not any(slots.writes):
+            return Decision(FieldClass.READ_ONLY, "overlay: secret", writers)
         if overlay.class_ != "read-only" and not writers:
             writers = _all(around)
         return Decision(FieldClass(overlay.class_), "overlay", writers)

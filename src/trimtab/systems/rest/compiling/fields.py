@@ -58,20 +58,22 @@ def model_digest(model: Model) -> str:
 def _rows(
     model: Model, node: Node, path: Path, above: Node, within: tuple[str, ...], variant: str
 ) -> Iterator[FieldRow]:
+    """Of a field and all below it."""
     shared = model.node(node)
     if path:
         shared = msgspec.structs.replace(shared, **_inherited(above, shared))
         ends = node.ref in within
-        yield FieldRow(
-            path=format_path(path),
-            cls=shared.field,
-            why=shared.why or "default",
-            type="…" if ends else _type(shared),
-            writers=shared.writers,
-            compare=shared.compare,
-            description=shared.description,
-            variant=variant,
-        )
+        if ends or not isinstance(path[-1], Wild):
+            yield FieldRow(
+                path=format_path(path),
+                cls=shared.field,
+                why=shared.why or "default",
+                type="…" if ends else _type(shared),
+                writers=shared.writers,
+                compare=shared.compare,
+                description=shared.description,
+                variant=variant,
+            )
         if ends:
             return
     within = (*within, node.ref) if node.ref else within
@@ -83,10 +85,8 @@ def _rows(
                 if field not in shared.properties:
                     yield from _rows(model, child, (*path, field), shared, (*within, name), value)
     if shared.items is not None:
-        items = model.node(shared.items)
-        if items.properties or items.items is not None or items.variants:
-            step = Wild.ITEM if shared.type == "array" else Wild.FIELD
-            yield from list(_rows(model, shared.items, (*path, step), shared, within, variant))[1:]
+        step = Wild.ITEM if shared.type == "array" else Wild.FIELD
+        yield from _rows(model, shared.items, (*path, step), shared, within, variant)
 
 
 def _inherited(above: Node, node: Node) -> dict[str, object]:

@@ -11,7 +11,7 @@ from trimtab.systems.rest.openapi.schema import Schema
 
 SCALARS = frozenset(("string", "integer", "number", "boolean"))
 _LONGEST_PATTERN = 1024
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(\[<])|\n\s*\n")
 _MOST_DESCRIPTION = 200
 _DATES = frozenset(("date-time", "date-time-rfc1123", "date"))
 _NUMBERS = frozenset(("int32", "int64", "uint64", "float", "double", "decimal"))
