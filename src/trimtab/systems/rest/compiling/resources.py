@@ -110,12 +110,12 @@ def _plain(paths: Paths) -> Iterable[Resource]:
         listing = next((found for each in collections if (found := paths.get(each, "GET"))), None)
         listing = listing or paths.get(f"{collections[0]}/json", "GET")
         changes = [method for method in ("PUT", "PATCH", "DELETE") if method in methods]
-        if create is None or not has_fields(create.body) or not changes or (read is None and listing is None):
+        if create is None or not _takes_fields(create) or not changes or (read is None and listing is None):
             continue
-        update = methods.get("PUT")
-        patch = _patch(methods.get("PATCH"))
-        also = paths.get(f"{path}/update", "POST", "PUT")
-        if update is None and patch is None and also is not None and not _unfilled(also):
+        update = _callable(methods.get("PUT"), read or listing)
+        patch = _patch(_callable(methods.get("PATCH"), read or listing))
+        also = _callable(paths.get(f"{path}/update", "POST", "PUT"), read or listing)
+        if update is None and patch is None and also is not None:
             whole = also.body is not None and create.body is not None and covers(also.body, create.body)
             update, patch = (also, None) if whole else (None, also)
         if update is None and patch is None and create.method == "POST" and identifying.is_upsert(create, parameter):
@@ -172,7 +172,7 @@ def _create(paths: Paths, collections: list[str]) -> Operation | None:
     for collection in collections:
         for path in (collection, f"{collection}/create"):
             found = paths.get(path, "POST")
-            if found is not None and has_fields(found.body):
+            if found is not None and _takes_fields(found):
                 return found
     return None
 
@@ -198,9 +198,21 @@ def _patch(operation: Operation | None) -> Operation | None:
     return operation if operation.body.type != "array" else None
 
 
-def _unfilled(operation: Operation) -> bool:
-    """Whether it needs a query that nobody gives."""
-    return any(param.place == "query" and param.required for param in operation.parameters)
+def _callable(operation: Operation | None, read: Operation | None) -> Operation | None:
+    """Not one that needs something in its query which a read does not: the version that it changes, say."""
+    if operation is None or read is None:
+        return operation
+    return operation if _needed(operation) <= _needed(read) else None
+
+
+def _needed(operation: Operation) -> set[str]:
+    return {param.name for param in operation.parameters if param.place == "query" and param.required}
+
+
+def _takes_fields(operation: Operation) -> bool:
+    """Whether its body is an object of JSON."""
+    types = operation.content_types
+    return has_fields(operation.body) and (not types or any("json" in each or each == "*/*" for each in types))
 
 
 def segments_of(path: str) -> list[str]:

@@ -171,6 +171,10 @@ class Operation:
 
 
 def _preference(content_type: str) -> int:
-    """JSON first, then what is nearly JSON."""
+    """JSON first, then what is nearly JSON; a list of steps last of these."""
     kind = content_type.partition(";")[0].strip().lower()
-    return 0 if kind == JSON else 1 if kind.endswith("+json") else 2 if "json" in kind else 3
+    if kind == JSON:
+        return 0
+    if kind == "application/json-patch+json":
+        return 3
+    return 1 if kind.endswith("+json") else 2 if "json" in kind else 4
