@@ -93,7 +93,7 @@ async def test_a_storage_account_of_azure_lives_and_its_keys_are_listed() -> Non
         call = Calls(arm, session)
         keys = (await call("POST", f"{path}/listKeys", version="2023-05-01")).body["keys"]
         assert [each["keyName"] for each in keys] == ["key1", "key2"]
-        container = f"{path}/blobServices/default/containers/c"
+        container = f"{path}/blobServices/default/containers/pictures"
         made = await call("PUT", container, {"properties": {}}, version="2023-05-01")
         assert made.status == 201, made.body
         assert (await call("GET", f"{path}/blobServices/default", version="2023-05-01")).body["name"] == "default"

@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.lab.arm_calls import ACCOUNT, GROUP, NETWORK, SET, VMSS, Calls, Said, account, calls, network, scale_set
+from tests.lab.arm_calls import (
+    ACCOUNT,
+    GROUP,
+    NETWORK,
+    SET,
+    VMSS,
+    VNET,
+    Calls,
+    Said,
+    account,
+    calls,
+    network,
+    scale_set,
+)
 from trimtab.lab.arm import OBSERVED_DELETE, OBSERVED_PUT, Behaviour, Lro, shape
 from trimtab.testing.clock import FakeClock
 
@@ -226,6 +239,33 @@ async def test_a_write_during_an_operation_is_refused_or_takes_over() -> None:
             assert (refused.status, refused.code) == (409, "AnotherOperationInProgress")
         call.arm.behave(concurrent="accept")
         assert (await call("PUT", NETWORK, network("a", "b"))).status == 200
+
+
+async def test_a_write_while_a_relative_is_written_can_be_refused() -> None:
+    subnet = {"properties": {"addressPrefix": "10.0.9.0/24"}}
+    async with calls(Behaviour()) as call:
+        call.arm.put(NETWORK, network("a"))
+        call.arm.behave(f"{VNET}/subnets", relatives="refuse")
+        await call("PUT", f"{NETWORK}/subnets/b", subnet)
+        refused = await call("PUT", f"{NETWORK}/subnets/c", subnet)
+        assert (refused.status, refused.code) == (409, "AnotherOperationInProgress")
+        call.arm.finish()
+        assert (await call("PUT", f"{NETWORK}/subnets/c", subnet)).status == 201
+
+
+async def test_one_resource_can_behave_otherwise_than_its_type() -> None:
+    async with calls(Behaviour()) as call:
+        call.arm.behave(SET, operations={"create": shape("201+AAO nonterminal", outcome="Failed", polls=0)})
+        for path in (SET, f"{SET}2"):
+            await look_until_done(call, await call("PUT", path, scale_set()))
+        assert [state(await call("GET", path)) for path in (SET, f"{SET}2")] == ["Failed", "Succeeded"]
+
+
+async def test_the_place_to_look_can_be_without_a_host() -> None:
+    async with calls(doing(create=shape("201+AAO nonterminal", host="/", polls=0))) as call:
+        place = (await call("PUT", SET, scale_set())).headers[AAO]
+        assert place.startswith("/subscriptions/")
+        assert (await call("GET", call.arm.url + place)).body["status"] == "Succeeded"
 
 
 def test_a_shape_with_a_header_that_is_none_is_refused() -> None:

@@ -159,6 +159,17 @@ async def test_a_read_of_what_is_known_already_is_304() -> None:
         assert (await call("GET", SET, If_None_Match=etag)).status == 200
 
 
+async def test_a_list_can_show_less_than_a_read() -> None:
+    async with calls() as call:
+        await call("PUT", SET, scale_set(tags={"a": "1"}))
+        everything = (await call("GET", f"{SETS.partition('/providers')[0]}/resources")).body["value"]
+        assert "properties" in (await call("GET", SETS)).body["value"][0]
+        call.arm.behave(brief_lists=True)
+        (listed,) = (await call("GET", SETS)).body["value"]
+        assert (listed["id"], listed["tags"], "properties" in listed) == (SET, {"a": "1"}, False)
+        assert everything == [listed]
+
+
 async def test_one_type_can_behave_otherwise_than_the_rest() -> None:
     async with calls() as call:
         call.arm.behave(VMSS, normalise=Normalise(region="display"))

@@ -220,6 +220,14 @@ async def test_an_update_can_give_a_resource_another_name() -> None:
         assert (await call("PUT", moved, scale_set(6))).body["id"] not in (SET, moved)
 
 
+@pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
+async def test_a_name_that_the_document_does_not_allow_is_refused(method: str) -> None:
+    async with calls() as call:
+        for path in (f"{SETS}/-web", ACCOUNT.replace("shopdata", "Shop"), f"{NETWORK}/subnets/{'a' * 81}"):
+            refused = await call(method, path, {} if method == "PUT" else None)
+            assert (refused.status, refused.code) == (400, "InvalidResourceName")
+
+
 async def test_the_deletion_of_nothing_can_be_refused() -> None:
     async with calls() as call:
         call.arm.behave(delete_missing=404)

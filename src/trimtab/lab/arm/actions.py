@@ -25,7 +25,7 @@ def post(world: World, ask: Ask, route: Route) -> Answer:
     if known is not None and action.lower().startswith("regenerate"):
         _renew(known, ask.body)
     body = msgspec.json.encode(_answer(known, action, operation))
-    behaviour = world.behaviour(route.type if known is None else known.id.type)
+    behaviour = world.behaviour(route.type) if known is None else world.behaviour(known.id.type, known.id.key)
     lro = operations.chosen(behaviour, "post", operation)
     if known is None or not lro.running:
         if known is not None:

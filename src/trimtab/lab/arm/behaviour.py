@@ -32,7 +32,7 @@ class Lro(msgspec.Struct, frozen=True, kw_only=True):
     monitor_errors: int = 0  # how many looks at the operation get 500 first
     monitor_gone: bool = False  # a look at the operation gets 404; the resource goes on
     rotating: bool = False  # each look says another URL for the next
-    host: str = ""  # of the headers' URLs, another than ours: "http://127.0.0.2:9"
+    host: str = ""  # of the headers' URLs, another than ours: "http://127.0.0.2:9"; with "/" they have none
     polls_resource: bool = False  # Location is the resource's own URL with asyncId, as API Management has it
     lower_case: bool = False  # "succeeded"
 
@@ -128,6 +128,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     polls: int = 1
     retry_after: int | str | None = 1
     concurrent: Literal["refuse", "accept"] = "refuse"  # a write during an operation: 409, or it takes over
+    relatives: Literal["refuse", "accept"] = "accept"  # a write while one of the parent or of a sibling is under way
     etags: bool = True
     etag_mismatch: Literal[412, 409] = 412
     missing_reads: int = 0  # so many reads after a creation get 404
@@ -136,6 +137,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     delete_missing: Literal[204, 404] = 204
     page_size: int = 100
     empty_page: bool = False  # a list begins with a page that has no items
+    brief_lists: bool = False  # the items of a list have no properties
     normalise: Normalise = Normalise()
     late: tuple[Late, ...] = ()
     limits: dict[str, Limit] = {}  # by reads, writes, deletes

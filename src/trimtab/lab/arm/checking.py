@@ -58,7 +58,8 @@ def _object(
         field = _named(taken, name)
         seen = _named(shown, name) if shown else None
         if field is not None and not field.read_only:
-            if field.create_only and live is not None and behaviour.create_only == "reject":
+            # what no read shows is not compared
+            if field.create_only and not field.write_only and live is not None and behaviour.create_only == "reject":
                 _unchanged(here, value, before.get(name))
             cleaned[name] = _value(value, field, seen, before.get(name), here, behaviour, depth)
         elif (field or seen) is not None:

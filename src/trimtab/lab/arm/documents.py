@@ -28,6 +28,20 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     examples: tuple[Any, ...] = ()
 
 
+class Names(msgspec.Struct, frozen=True):
+    """What a resource may be called."""
+
+    pattern: re.Pattern[str]
+    shortest: int
+    longest: int
+
+    def allow(self, name: str) -> bool:
+        return self.shortest <= len(name) <= self.longest and self.pattern.search(name) is not None
+
+
+ANY = Names(re.compile(""), 1, 1000)
+
+
 class Route(msgspec.Struct, kw_only=True):
     """A path of the documents. `type` is ARM's name of what is there."""
 
@@ -36,6 +50,7 @@ class Route(msgspec.Struct, kw_only=True):
     type: str
     operations: dict[str, Operation]
     versions: set[str]
+    names: Names = ANY
     single: str = ""  # the only name there can be, as in blobServices/default
     embedded: dict[str, Route] = {}
     """Lists in `properties` whose items are resources of their own, with the route of those."""
@@ -61,7 +76,14 @@ class Routes:
         self._scoped: list[tuple[re.Pattern[str], Route]] = []
         self.all: list[Route] = []
 
-    def add(self, template: str, operations: Mapping[str, Operation], version: str, single: str = "") -> None:
+    def add(
+        self,
+        template: str,
+        operations: Mapping[str, Operation],
+        version: str,
+        single: str = "",
+        names: Names = ANY,
+    ) -> None:
         segments = tuple(part for part in template.split("?")[0].split("/") if part)
         if segments and segments[0].startswith("{"):
             known = next((route for _, route in self._scoped if _same(route.segments, segments)), None)
@@ -80,6 +102,7 @@ class Routes:
             type=type_of(segments),
             operations=dict(operations),
             versions={version},
+            names=names,
             single=single or ("" if not segments or segments[-1].startswith("{") else segments[-1]),
         )
         self.all.append(route)
@@ -144,7 +167,8 @@ def _read(document: Raw, name: str, files: Files, routes: Routes) -> None:
                 for method in METHODS
                 if method in item
             }
-            routes.add(prefix + path, operations, version, _single(path, item, place, files))
+            own = _own_parameter(path, item, place, files)
+            routes.add(prefix + path, operations, version, _single(own), _names(own))
 
 
 def _operation(method: str, raw: Raw, shared: list[Raw], file: str, files: Files) -> Operation:
@@ -185,16 +209,29 @@ def _items(raw: Raw, answers: Mapping[str, Field | None]) -> str:
     return "value" if value is not None and value.schema.type == "array" else ""
 
 
-def _single(path: str, item: Raw, file: str, files: Files) -> str:
-    """The only value of the last parameter, when it has but one."""
-    last = path.rstrip("/").rpartition("/")[2].strip("{}")
-    for method in METHODS:
+def _own_parameter(path: str, item: Raw, file: str, files: Files) -> Raw:
+    """The last parameter of a path, which is the resource's own name."""
+    last = path.rstrip("/").rpartition("/")[2]
+    for method in METHODS if last.startswith("{") else ():
         for each in (*item.get("parameters", ()), *item.get(method, {}).get("parameters", ())):
             parameter = files.follow(each, file)[0]
-            values = parameter.get("enum", parameter.get("schema", {}).get("enum", ()))
-            if parameter.get("in") == "path" and parameter.get("name") == last and len(values) == 1:
-                return str(values[0])
-    return ""
+            if parameter.get("in") == "path" and parameter.get("name") == last.strip("{}"):
+                return {**parameter, **parameter.get("schema", {})}
+    return {}
+
+
+def _single(parameter: Raw) -> str:
+    """The only value, when there is but one."""
+    values = parameter.get("enum", ())
+    return str(values[0]) if len(values) == 1 else ""
+
+
+def _names(parameter: Raw) -> Names:
+    try:
+        pattern = re.compile(parameter.get("pattern", ""))
+    except re.error:  # of another dialect
+        pattern = re.compile("")
+    return Names(pattern, parameter.get("minLength", 1), parameter.get("maxLength", 1000))
 
 
 def _join_embedded(route: Route, routes: Routes) -> None:

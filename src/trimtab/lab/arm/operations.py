@@ -50,15 +50,15 @@ def begun(
     result: Callable[[], Answer],
 ) -> tuple[Underway, dict[str, str]]:
     """An operation that goes on, and the headers that say where."""
-    underway = world.start(lro, world.behaviour(identity.type), finish, result)
+    underway = world.start(lro, world.behaviour(identity.type, identity.key), finish, result)
     return underway, headers(world, underway, identity, ask)
 
 
 def headers(world: World, underway: Underway, identity: Id, ask: Ask) -> dict[str, str]:
     lro = underway.lro
-    wait = lro.retry_after if lro.retry_after is not None else world.behaviour(identity.type).retry_after
+    wait = lro.retry_after if lro.retry_after is not None else world.behaviour(identity.type, identity.key).retry_after
     made = {} if wait is None else {"Retry-After": str(wait)}
-    base = lro.host or world.url
+    base = "" if lro.host == "/" else lro.host or world.url
     version = ask.query.get("api-version", "")
     namespace = identity.type.partition("/")[0]
     turn = f"&t={underway.looks}" if lro.rotating else ""

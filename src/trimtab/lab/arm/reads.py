@@ -14,10 +14,12 @@ from trimtab.lab.arm.resources import Resource, parse
 from trimtab.lab.arm.world import Answer, Ask, World
 from trimtab.lab.arm.writes import not_found
 
+BRIEF = ("id", "name", "type", "location", "kind", "sku", "tags")
+
 
 def resource(world: World, ask: Ask, known: Resource) -> Answer:
     """One that exists."""
-    behaviour = world.behaviour(known.id.type)
+    behaviour = world.behaviour(known.id.type, known.id.key)
     underway = known.operation
     if underway is not None and not underway.has_monitor:
         underway.look(world.clock.monotonic())
@@ -90,13 +92,20 @@ def _page(world: World, ask: Ask, route: Route, operation: Operation) -> Answer:
     end = start if behaviour.empty_page and not token else start + size
     if behaviour.empty_page and token:
         start, end = start - 1, start - 1 + size
-    page = b",".join([world.encoded(each) for each in items[start:end]])
+    brief = behaviour.brief_lists or ask.path.lower().endswith("/resources")
+    page = b",".join([_brief(world, each) if brief else world.encoded(each) for each in items[start:end]])
     body = b'{"' + operation.items.encode() + b'":[' + page + b"]"
     if end < len(items):
         following = end + (1 if behaviour.empty_page else 0)
         query = urlencode({**ask.query, "$skiptoken": following}, safe="$")
         body += b',"nextLink":' + msgspec.json.encode(f"{world.url}{ask.path}?{query}")
     return Answer(status=200, body=body + b"}")
+
+
+def _brief(world: World, known: Resource) -> bytes:
+    """As the list of all resources shows one: who it is, and no properties."""
+    shown = world.view(known)
+    return msgspec.json.encode({name: shown[name] for name in BRIEF if name in shown})
 
 
 def _members(world: World, ask: Ask, route: Route) -> list[Resource]:
@@ -155,7 +164,7 @@ def _ripen(world: World, known: Resource) -> None:
     """Add what the service adds by itself after some reads."""
     known.reads += 1
     reads = known.reads
-    for late in world.behaviour(known.id.type).late:
+    for late in world.behaviour(known.id.type, known.id.key).late:
         if reads > late.reads:
             *above, last = late.path.split(".")
             at = known.body

@@ -76,11 +76,12 @@ class ArmEmulator:
         """What a read of it shows."""
         return self._world.view(self._known(path))
 
-    def behave(self, kind: str = "", behaviour: Behaviour | None = None, **changes: Any) -> Behaviour:
-        """Change how a type behaves, or with "" all that have no behaviour of their own."""
-        new = msgspec.structs.replace(behaviour or self._world.behaviour(kind), **changes)
+    def behave(self, whom: str = "", behaviour: Behaviour | None = None, **changes: Any) -> Behaviour:
+        """Change how a type behaves, or one resource by its ID, or with "" all that have no behaviour of their own."""
+        kind = parse(whom).type if whom.startswith("/") else whom
+        new = msgspec.structs.replace(behaviour or self._world.behaviour(kind, whom.lower()), **changes)
         new = msgspec.convert(msgspec.structs.asdict(new), Behaviour)  # a wrong word is told of here
-        self._world.behave(new, kind)
+        self._world.behave(new, whom)
         return new
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:

@@ -59,6 +59,7 @@ def _answer(world: World, ask: Ask) -> Answer:
     if route is None:
         raise _no_such(ask)
     _version(world, ask, route)
+    _name(ask, route)
     if ask.method == "GET" and known is not None:
         return reads.resource(world, ask, known)
     if ask.method == "HEAD" and ("HEAD" in route.operations or "GET" in route.operations):
@@ -93,6 +94,14 @@ def _version(world: World, ask: Ask, route: Route) -> None:
             f"No registered resource provider found for API version '{version}'. The supported ones are '{known}'."
         )
         raise ArmError(400, "NoRegisteredProviderFound", message)
+
+
+def _name(ask: Ask, route: Route) -> None:
+    name = ask.path.rstrip("/").rpartition("/")[2]
+    if not route.names.allow(name):
+        rule = f"'{route.names.pattern.pattern}', {route.names.shortest} to {route.names.longest} characters"
+        message = f"Resource name '{name}' is invalid. It must be as follows: {rule}."
+        raise ArmError(400, "InvalidResourceName", message)
 
 
 def _no_such(ask: Ask) -> ArmError:

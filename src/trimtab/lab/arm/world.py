@@ -15,6 +15,7 @@ from trimtab.lab.arm.documents import Route, Routes
 from trimtab.lab.arm.resources import Id, Resource, Resources, parse
 from trimtab.model.clock import Clock
 
+MOST_MONITORS = 20_000
 Happened = Literal["Write", "Delete", "Action"]
 
 
@@ -82,16 +83,17 @@ class World:
         self._epoch = 0
         self._numbers = itertools.count(1)
 
-    def behaviour(self, kind: str = "") -> Behaviour:
-        """Of a type; of all that have none of their own with ""."""
-        return self._behaviours.get(kind.lower()) or self._behaviours[""]
+    def behaviour(self, kind: str = "", key: str = "") -> Behaviour:
+        """Of one resource, else of its type, else of all that have none of their own."""
+        known = self._behaviours
+        return (known.get(key) if key else None) or known.get(kind.lower()) or known[""]
 
-    def behave(self, behaviour: Behaviour, kind: str = "") -> None:
-        self._behaviours[kind.lower()] = behaviour
+    def behave(self, behaviour: Behaviour, whom: str = "") -> None:
+        self._behaviours[whom.lower()] = behaviour
         self._epoch += 1
 
     def view(self, resource: Resource) -> dict[str, Any]:
-        behaviour = self.behaviour(resource.id.type)
+        behaviour = self.behaviour(resource.id.type, resource.id.key)
         return views.view(resource, behaviour.normalise, etags=behaviour.etags)
 
     def encoded(self, resource: Resource) -> bytes:
@@ -164,6 +166,8 @@ class World:
     def start(
         self, lro: Lro, behaviour: Behaviour, finish: Callable[[str], None], result: Callable[[], Answer]
     ) -> Underway:
+        if len(self.monitors) > MOST_MONITORS:
+            self.monitors = {name: each for name, each in self.monitors.items() if each.status == "InProgress"}
         polls = behaviour.polls if lro.polls is None else lro.polls
         name = f"{next(self._numbers):08x}-0000-4000-8000-000000000000"
         underway = Underway(name, lro, polls, self.clock.monotonic() + lro.lasting, finish, result)

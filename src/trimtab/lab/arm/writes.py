@@ -16,11 +16,11 @@ from trimtab.lab.arm.world import Answer, Ask, World
 def put(world: World, ask: Ask, route: Route) -> Answer:
     identity = world.identity(ask.path, route)
     world.require_parents(identity)
-    behaviour = world.behaviour(route.type)
+    behaviour = world.behaviour(route.type, identity.key)
     operation = route.operations["PUT"]
     known = world.resources.find(identity.key)
     _precondition(known, ask, behaviour)
-    _undisturbed(known, behaviour)
+    _undisturbed(world, identity, behaviour)
     live = world.view(known) if known else None
     given = ask.body if known else _without_own(ask.body, identity)
     sent = checking.check_put(given, operation.body, route.schema, live, behaviour)
@@ -32,11 +32,11 @@ def put(world: World, ask: Ask, route: Route) -> Answer:
 def patch(world: World, ask: Ask, route: Route) -> Answer:
     identity = world.identity(ask.path, route)
     world.require_parents(identity)
-    behaviour = world.behaviour(route.type)
+    behaviour = world.behaviour(route.type, identity.key)
     operation = route.operations["PATCH"]
     known = _existing(world, identity)
     _precondition(known, ask, behaviour)
-    _undisturbed(known, behaviour)
+    _undisturbed(world, identity, behaviour)
     sent = checking.check_patch(ask.body, operation.body, route.schema, world.view(known), behaviour)
     return _written(world, ask, route, operation, identity, known, writing.patch(sent, known.body), "patch")
 
@@ -44,15 +44,14 @@ def patch(world: World, ask: Ask, route: Route) -> Answer:
 def delete(world: World, ask: Ask, route: Route) -> Answer:
     identity = world.identity(ask.path, route)
     world.require_parents(identity)
-    behaviour = world.behaviour(route.type)
+    behaviour = world.behaviour(route.type, identity.key)
     known = world.resources.find(identity.key)
     if known is None:
         if behaviour.delete_missing == 404 or identity.type == "Microsoft.Resources/resourceGroups":
             raise not_found(identity)
         return Answer(status=204)
     _precondition(known, ask, behaviour)
-    if known.operation is not None and known.operation.status == "InProgress" and behaviour.concurrent == "refuse":
-        raise _busy(known)
+    _undisturbed(world, identity, behaviour)
     lro = operations.chosen(behaviour, "delete", route.operations["DELETE"])
     if not lro.running:
         world.remove(known.id)
@@ -82,7 +81,7 @@ def _written(
     body: Any,
     verb: str,
 ) -> Answer:
-    behaviour = world.behaviour(route.type)
+    behaviour = world.behaviour(route.type, identity.key)
     lro = operations.chosen(behaviour, verb, operation)
     before = world.encoded(known) if known is not None and behaviour.stale_reads else b""
     body = writing.with_defaults(body, operation.body if verb != "patch" else route.schema)
@@ -145,8 +144,8 @@ def _result(world: World, made: Resource) -> Answer:
 def _renamed(world: World, made: Resource) -> Resource:
     """The same under another name, as services do that keep what was."""
     number = made.renamed + 1
-    base = made.id.path.rpartition("/")[2].rpartition("~")[0] or made.id.name
-    identity = world.identity(f"{made.id.path.rpartition('/')[0]}/{base}~{number}", made.route)
+    name = f"{made.id.name.removesuffix(f'-r{made.renamed}')}-r{number}"
+    identity = world.identity(f"{made.id.path.rpartition('/')[0]}/{name}", made.route)
     world.resources.remove(made.id.key)
     moved = Resource(identity, made.route, made.body)
     moved.serial, moved.renamed = made.serial, number
@@ -187,12 +186,18 @@ def _listed(header: str) -> list[str]:
     return [each.strip().removeprefix("W/") for each in header.split(",")]
 
 
-def _undisturbed(known: Resource | None, behaviour: Behaviour) -> None:
-    if known is None or known.operation is None or known.operation.status != "InProgress":
-        return
-    if behaviour.concurrent == "refuse":
-        raise _busy(known)
-    known.operation.end()
+def _undisturbed(world: World, identity: Id, behaviour: Behaviour) -> None:
+    """Refuse a write while there is another one; where it is not refused, the other one ends now."""
+    parent = world.resources.find(identity.parent)
+    if parent is not None and behaviour.relatives == "refuse":
+        for each in (parent, *world.resources.collection(identity.collection)):
+            if each.operation is not None and each.id.key != identity.key:
+                raise _busy(each)
+    known = world.resources.find(identity.key)
+    if known is not None and known.operation is not None:
+        if behaviour.concurrent == "refuse":
+            raise _busy(known)
+        known.operation.end()
 
 
 def _busy(known: Resource) -> ArmError:
