@@ -91,7 +91,7 @@ class Walk:
                 scalars.check(node, value, path, found, silent=silent)
 
     def _object(self, node: Node, value: Mapping[str, Any], path: Path, pattern: Path, *, silent: bool) -> None:
-        node, others = self._variant(node, value, path)
+        node, others = self._variant(node, value, path, silent=silent)
         for name, item in value.items():
             inner = node.properties.get(name)
             at, place = (*path, name), (*pattern, name)
@@ -105,7 +105,9 @@ class Walk:
             for name in self._missing(node, value, pattern):
                 self._found.require((*path, name))
 
-    def _variant(self, node: Node, value: Mapping[str, Any], path: Path) -> tuple[Node, frozenset[str]]:
+    def _variant(
+        self, node: Node, value: Mapping[str, Any], path: Path, *, silent: bool
+    ) -> tuple[Node, frozenset[str]]:
         """The node that the discriminator names. When it names none: the fields that any variant has, of which nothing
         can be said."""
         if not node.discriminator or not node.variants:
@@ -126,7 +128,7 @@ class Walk:
             return node, others
         hint = meant(given, node.variants)
         text = f"must be one of {listed(node.variants)}" + (f"; {hint}" if hint else "")
-        self._found.wrong(at, given, text)
+        self._found.wrong(at, given, text, silent=silent)
         inner = {name: each for name, each in node.properties.items() if name != node.discriminator}
         return msgspec.structs.replace(node, properties=inner), others
 
