@@ -31,6 +31,16 @@ postgres() { # Debian keeps the server out of the path
   debian postgres postgresql
 }
 
+npm_package() { # the package, its version: into a folder of its own beside the tools
+  folder=${bin%/bin}/node
+  [ -e "$folder/node_modules/$1/package.json" ] && return
+  debian node nodejs
+  debian npm npm
+  echo "installing $1 from npm" >&2
+  mkdir -p "$folder"
+  npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" "$1@$2" >/dev/null
+}
+
 kubectl() {
   command -v kubectl >/dev/null && return
   [ -x "$bin/kubectl" ] && return
@@ -68,5 +78,6 @@ debian go golang
 debian ruby ruby
 debian java openjdk-17-jre-headless
 [ -e /usr/share/java/maven-artifact-3.x.jar ] || debian maven-artifact-3.x.jar libmaven3-core-java
+npm_package @microsoft.azure/autorest.testserver 3.3.51
 postgres
 kubectl

@@ -56,9 +56,9 @@ def error_inside(body: Any) -> bool:
 
 def classify(status: int, problem: Problem, *, verb: str, rules: Sequence[Mapping[str, str]] = ()) -> ErrorClass:
     """`verb` is the request's. ValueError when a rule of the overlay cannot be read."""
-    for rule in rules:
-        if _applies(rule, status, problem):
-            return ErrorClass(rule["class"])
+    declared = ruled(status, problem, rules)
+    if declared is not None:
+        return declared
     for code in reversed(problem.codes):  # the innermost is the cause
         for meaning in BY_CODE.get(code.lower(), ()):
             if meaning.fits(status, verb):
@@ -67,6 +67,11 @@ def classify(status: int, problem: Problem, *, verb: str, rules: Sequence[Mappin
         if meaning.fits(status, verb) and pattern.search(problem.message):
             return meaning.kind
     return _by_status(status, verb)
+
+
+def ruled(status: int, problem: Problem, rules: Sequence[Mapping[str, str]]) -> ErrorClass | None:
+    """What the overlay says, by the first rule that fits."""
+    return next((ErrorClass(rule["class"]) for rule in rules if _applies(rule, status, problem)), None)
 
 
 def error_of(
@@ -97,7 +102,7 @@ def error_of(
 
 def described(request: Request, said: str, secrets: Iterable[Redacted] = ()) -> str:
     """One line about a call, without what nobody may see."""
-    path = request.url.partition("?")[0]
+    path = _ORIGIN.sub("", request.url.partition("?")[0]) or "/"
     if len(path) > _LONGEST_PATH:
         path = "…" + path[-_LONGEST_PATH:]
     return _line(scrubbed(f"{request.method} {path}: {said}", (*secrets, *request.secrets)))
@@ -144,6 +149,7 @@ _PAUSES = {
 }
 
 _LONGEST_PATH = 80
+_ORIGIN = re.compile(r"^https?://[^/]*")
 _SHORTEST_SECRET = 4
 _ERROR_KEYS = frozenset({"error", "errors"})
 _TOKEN = re.compile(
@@ -160,14 +166,14 @@ def _by_status(status: int, verb: str) -> ErrorClass:
         return ErrorClass.CONFLICT
     if status in (412, 428):
         return ErrorClass.PRECONDITION
+    if status in (405, 413, 414, 415, 501):
+        return ErrorClass.TERMINAL
     if status in (408, 425) or status >= 500:
         return ErrorClass.TRANSIENT
     if status in (423, 424):  # locked; a failed dependency
         return ErrorClass.DEPENDENCY
     if status == 429:
         return ErrorClass.THROTTLED
-    if status in (405, 413, 414, 415, 501):
-        return ErrorClass.TERMINAL
     return ErrorClass.UNKNOWN
 
 

@@ -97,7 +97,7 @@ _EXISTS = r"already (?:exists|defined|in use)|duplicate (?:key|entry|name)"
 _IMMUTABLE = (
     r"\bimmutable\b|read-?only after|change is not allowed"
     r"|(?:can ?not|can't|may not|must not) be (?:changed|modified|updated|altered)"
-    r"|(?:changing|changes? to|updating|modifying) (?:the )?(?:property|field|value)[^.]{0,80}"
+    r"|(?:changing|changes? to|updating|modifying) (?:the )?(?:property|field|value).{0,80}?"
     r"not (?:allowed|permitted|supported)"
 )
 _WAIT = (

@@ -191,6 +191,8 @@ def _answered(
         if gone and all(at(answer.body, path) == value for path, value in gone.items()):
             return Done(answer)
         return _going_on(model, operation, answer, now, chance)
+    if operation.style == "result":
+        return Done(answer)
     if operation.style == "location":
         return _at_location(model, operation, answer, now, chance)
     if operation.style == "status":
@@ -206,7 +208,7 @@ def _answered(
         state = provisioning_state(answer.body) or "Succeeded"
     if _declared_success(model, operation, state) or (not _is_declared(model, operation) and _succeeded(state)):
         if operation.result:  # the monitor is done, and what was made is elsewhere
-            moved = replace(operation, style="location", url=operation.result, result="", failures=0)
+            moved = replace(operation, style="result", url=operation.result, result="", failures=0)
             return replace(moved, next_poll=format_micro_time(now))
         return Done(answer)
     if _failed(model, operation, state):
@@ -250,6 +252,8 @@ def _unanswered(
     """What an error means at the place that was asked."""
     if model.polling.status == "code" and str(error.status) in model.polling.success:
         return Done()
+    if operation.style == "result" and error.kind not in (ErrorClass.TRANSIENT, ErrorClass.THROTTLED):
+        return Done()  # it succeeded; not all of them have something to fetch
     if error.kind is ErrorClass.GONE:
         if operation.style == "gone":
             return Done()
@@ -330,7 +334,8 @@ def _error(model: Model, verb: str, method: str, answer: Answer, state: str) -> 
     if said is None and isinstance(answer.body, Mapping):
         said = answer.body.get("error") or at(answer.body, "properties.error")
     problem = problem_of(said) if said else Problem()
-    kind = classify(400, problem, verb=verb, rules=model.overlay.errors)
+    status = int(problem.code) if problem.code.isdigit() and len(problem.code) == 3 else 400
+    kind = classify(status, problem, verb=verb, rules=model.overlay.errors)
     if not problem.codes and "cancel" in state.lower():
         kind = ErrorClass.CONFLICT  # by someone else
     request = Request(verb=verb, method=method, url=answer.url)

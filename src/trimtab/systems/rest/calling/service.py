@@ -27,7 +27,7 @@ from trimtab.runtime.outbound.tls import TlsError
 from trimtab.systems.rest.calling.bodies import BodyError, decoded, unwrapped, wrapped
 from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass, Request
 from trimtab.systems.rest.calling.endpoint import Endpoint, EndpointError, origin_of, parsed
-from trimtab.systems.rest.calling.errors import READS, described, error_inside, error_of
+from trimtab.systems.rest.calling.errors import READS, Problem, described, error_inside, error_of, ruled
 from trimtab.systems.rest.calling.login import Login
 from trimtab.systems.rest.calling.throttling import Throttle, scope_of
 
@@ -235,7 +235,7 @@ class Service:
         if status == 429:
             kind = ErrorClass.THROTTLED
         return CallError(
-            kind,
+            ruled(status, Problem(why), request.rules) or kind,
             described(request, f"{status}: {why}", self._secrets()),
             status=status,
             code="Unreadable",
