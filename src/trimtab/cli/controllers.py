@@ -150,6 +150,7 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: Means, 
         metrics=metrics,
         manager=manager,
         manage=options.manage or options.socket is not None,
+        webhooks=options.webhook_port is not None,
     )
     for controller in system.made(context):
         manager.add(controller)

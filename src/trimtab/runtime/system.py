@@ -52,6 +52,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     manager: Manager | None = None
     manage: bool = False
     """Whether the system may define kinds: it holds its `managed_rules`."""
+    webhooks: bool = False
+    """Whether the API server asks this process about writes; beside the embedded one, admission is in it."""
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):

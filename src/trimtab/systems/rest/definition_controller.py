@@ -78,7 +78,7 @@ class DefinitionController(Controller[RestDefinition]):
     def __init__(self, context: Context, documents: Documents, connections: Connections, query: Query = ALL) -> None:
         """`query` limits the objects that are reconciled, for tests."""
         self._context, self._documents, self._connections = context, documents, connections
-        self._defining = Defining(manage=context.manage)
+        self._defining = Defining(manage=context.manage, webhooks=context.webhooks)
         self._board = Board()
         self._objects = query
         self._running: dict[str, ObjectController] = {}

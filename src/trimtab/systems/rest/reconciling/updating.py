@@ -25,7 +25,7 @@ from trimtab.systems.rest.reconciling.telling import Word
 from trimtab.systems.rest.state import Change
 from trimtab.systems.rest.syncing import adopting, comparing, difference, writing
 from trimtab.systems.rest.syncing.leaves import walk
-from trimtab.systems.rest.syncing.paths import MISSING, get, put
+from trimtab.systems.rest.syncing.paths import MISSING, get, parse, put
 
 Body = dict[str, Any]
 
@@ -80,9 +80,15 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
     assert call is not None  # noqa: S101 - write_for chose among those that are there
     url = url_of(session.model, call, session.identifier, session.values)
     if policy.mode != "manage":
-        changes = [Change(path=path, why=why) for path, why in write.reasons]
+        hidden = {leaf.path for body in (sealed, applied) for leaf in walk(session.model, body).values() if leaf.hidden}
+        changes = [_change(path, why, {} if path in hidden else live.body, sealed) for path, why in write.reasons]
         return await planned(session, write.verb, call.method, url, changes, drifted)
     return await _send(session, write, call, url, live, sealed)
+
+
+def _change(path: str, why: str, live: Body, sealed: Body) -> Change:
+    old, new = get(live, parse(path)), get(sealed, parse(path))
+    return Change(path=path, why=why, old=None if old is MISSING else old, new=None if new is MISSING else new)
 
 
 async def _anew(session: Session, reason: str, why: str) -> Result | None:
