@@ -136,7 +136,7 @@ class TestOthers:
     def test_a_cluster_has_its_pools_by_name_and_hides_its_secrets(self) -> None:
         found = model("managedClusters.json", "/managedClusters/{resourceName}")
         assert node(found, "properties.agentPoolProfiles").keys == ("name",)
-        assert rows(found)["properties.servicePrincipalProfile.secret"].why == "default"
+        assert rows(found)["properties.servicePrincipalProfile.secret"].cls is FieldClass.SECRET
         assert rows(found)["properties.windowsProfile.adminPassword"].cls is FieldClass.SECRET
 
     def test_the_keys_of_a_cache_are_not_shown(self) -> None:

@@ -110,9 +110,16 @@ def test_a_map_stays_writable_though_its_values_are_read_only() -> None:
     assert model.read_only == {"identities.*.principalId": "readOnly"}
 
 
-@pytest.mark.parametrize("name", ["password", "adminPassword", "clientSecret", "privateKey"])
+@pytest.mark.parametrize(
+    "name", ["password", "adminPassword", "secret", "clientSecret", "privateKey", "connectionString"]
+)
 def test_a_field_that_is_named_as_secrets_are_is_one(name: str) -> None:
     assert rows(compiled(plain(obj(**{name: TEXT}), obj(**{name: TEXT}))))[name].cls is FieldClass.SECRET
+
+
+@pytest.mark.parametrize("name", ["secretName", "primaryKey", "disablePasswordAuthentication"])
+def test_a_field_that_is_named_nearly_so_is_none(name: str) -> None:
+    assert rows(compiled(plain(obj(**{name: TEXT}), obj(**{name: TEXT}))))[name].cls is FieldClass.WRITABLE
 
 
 def test_the_value_of_a_secure_string_is_a_secret() -> None:

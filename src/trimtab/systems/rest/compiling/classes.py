@@ -35,10 +35,10 @@ class Decision(NamedTuple):
 
 _WRITERS = (Writer.CREATE, Writer.UPDATE, Writer.PATCH)
 _READ_ONLY_IN_ARM = frozenset(("id", "name", "type", "etag", "systemData"))
-_PASSWORD = re.compile(r"(password|passphrase|privatekey|clientsecret|secretkey)$", re.IGNORECASE)
-_KEY = re.compile(
-    r"(password|secret|connectionstring|accesskey|primarykey|secondarykey|sharedkey|privatekey)$", re.IGNORECASE
-)
+_GIVEN = r"password|passphrase|secret|secretkey|privatekey|sharedkey|accesskey|connectionstring"
+_SECRET = re.compile(f"({_GIVEN})$", re.IGNORECASE)
+_SHOWN = re.compile(f"({_GIVEN}|primarykey|secondarykey)$", re.IGNORECASE)
+"""Keys that a service makes and shows. Of what is written, `primaryKey` may be a column."""
 
 
 def classify(
@@ -70,7 +70,7 @@ def is_secret(schema: Schema) -> bool:
 
 def looks_secret(name: str, schema: Schema) -> bool:
     """Whether a field that is read may hold a secret, by its marks or its name. Then it is not shown."""
-    return is_secret(schema) or (schema.type == "string" and _KEY.search(name) is not None)
+    return is_secret(schema) or (schema.type == "string" and _SHOWN.search(name) is not None)
 
 
 def mutability(slot: Slot) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def _marked(name: str, slots: Slots, around: Slots, level: Level, arm: bool) -> 
         return FieldClass.READ_ONLY, "built-in: ARM's own provisioningState"
     if arm and level is Level.TOP and name == "location":
         return FieldClass.CREATE_ONLY, "built-in: ARM never moves a resource"
-    if schema.type == "string" and (_PASSWORD.search(name) or _is_secure_string(name, around)):
+    if schema.type == "string" and (_SECRET.search(name) or _is_secure_string(name, around)):
         return FieldClass.SECRET, "built-in: named as secrets are"
     return None
 
