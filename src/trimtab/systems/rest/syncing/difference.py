@@ -57,7 +57,8 @@ def difference(
     live = aligned(model, live, desired, applied)
     wants, had = owned(model, desired, live), owned(model, applied, live)
     intent = {path: leaf.value for path, leaf in wants.items() if _changed(leaf, get(applied, leaf.steps), same)}
-    removed = [path for path, leaf in had.items() if gone(leaf, desired, wants)]
+    # What is neither seen nor changed after creation is not missed when a spec no longer has it.
+    removed = [path for path, leaf in had.items() if gone(leaf, desired) and not (leaf.hidden and leaf.create_only)]
     drift: dict[str, tuple[Any, Any]] = {}
     conflicts: dict[str, tuple[Any, Any]] = {}
     for path, leaf in had.items() if live is not None else ():
@@ -88,7 +89,7 @@ def owned(model: Model, body: dict[str, Any] | None, live: dict[str, Any] | None
     return {path: leaf for path, leaf in found.items() if leaf.owned and not (leaf.initial and live is not None)}
 
 
-def gone(leaf: Leaf, desired: Any, wants: Mapping[str, Leaf]) -> bool:
+def gone(leaf: Leaf, desired: Any) -> bool:
     """Whether a leaf that was applied is no longer wanted, and nothing that is wanted takes its place."""
     if get(desired, leaf.steps) is not MISSING:
         return False
@@ -114,9 +115,7 @@ def _changed(leaf: Leaf, before: Any, same: Same) -> bool:
 
 
 def _expected(model: Model, leaf: Leaf, known: Any, now: Any, same: Same) -> bool:
-    if isinstance(known, dict):
-        return still(model, leaf, known, now, same)
-    return same(leaf.path, leaf.value, now)
+    return same(leaf.path, leaf.value, now) or (isinstance(known, dict) and still(model, leaf, known, now, same))
 
 
 def _told(known: Any, value: Any) -> Any:

@@ -73,7 +73,8 @@ def places(model: Model, removed: tuple[str, ...], *, desired: Any, applied: Any
 
 
 def _there(leaf: Leaf, now: Any) -> bool:
-    return now not in (MISSING, None) and not (leaf.bare and now != leaf.value)
+    """Whether there is something to remove. What a read never gives may be there."""
+    return leaf.hidden or (now not in (MISSING, None) and not (leaf.bare and now != leaf.value))
 
 
 def _items(leaf: Leaf, desired: Any) -> list[Path]:

@@ -41,7 +41,7 @@ def settle(
     present = []
     for path, leaf in sorted(owned(model, previous, live).items()):
         now = get(live, leaf.steps)
-        if leaf.hidden or leaf.bare or not gone(leaf, desired, wants) or now in (MISSING, None, "", [], {}):
+        if leaf.hidden or leaf.bare or not gone(leaf, desired) or now in (MISSING, None, "", [], {}):
             continue
         # Another value is the service's own: it has forgotten ours.
         if same(path, leaf.value, now) and (leaf.node.default is None or not same(path, leaf.node.default, now)):
