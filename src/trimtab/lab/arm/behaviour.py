@@ -140,7 +140,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     brief_lists: bool = False  # the items of a list have no properties
     normalise: Normalise = Normalise()
     late: tuple[Late, ...] = ()
-    limits: dict[str, Limit] = {}  # by reads, writes, deletes
+    limits: dict[str, Limit] = {}  # by reads, writes, deletes; only of the Behaviour of all
     strict_versions: bool = True  # another api-version than the documents' is refused
 
 
