@@ -213,7 +213,7 @@ class RestDefinition(
     group="rest",
     version="v1alpha1",
     plural="restdefinitions",
-    short=("rd",),
+    short=("restdef",),
     namespaced=False,
     columns=(
         Column("Service", ".spec.serviceRef"),

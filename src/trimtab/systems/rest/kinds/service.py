@@ -140,7 +140,7 @@ class RestService(
     group="rest",
     version="v1alpha1",
     plural="restservices",
-    short=("rs",),
+    short=("restsvc",),
     namespaced=False,
     columns=(
         Column("Endpoint", ".spec.endpoint"),
