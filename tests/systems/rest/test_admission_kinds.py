@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,17 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
 from trimtab.model.document import convert
 from trimtab.model.scheme import Scheme, Untyped
+from trimtab.systems.rest.compiling.proposing import proposals
 from trimtab.systems.rest.kinds import RestDefinition, RestService
+from trimtab.systems.rest.openapi.errors import DocumentError
+from trimtab.systems.rest.openapi.loading import from_path
 from trimtab.systems.rest.validating.definitions import definition_problems, rivals
 from trimtab.systems.rest.validating.services import service_problems, service_warnings
 
 __all__ = ["scheme"]
 
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = ROOT.parent / "shared" / "data" / "openapi"
 VERSION = "rest.trimtab.dev/v1alpha1"
 PETS = "/pets/{petId}"
 
@@ -240,3 +246,26 @@ async def test_a_second_definition_of_a_path_is_refused(judged: ApiClient) -> No
         assert 'spec.operations.read.path: Duplicate value: "/pets/{petId}": the RestDefinition "first"' in text
     finally:
         await judged.delete(Ref(RestDefinition, "first"))
+
+
+def proposed(folder: Path) -> list[str]:
+    """What would be said about the definitions that are proposed for the documents of a folder."""
+    said = []
+    for file in sorted(path for path in folder.rglob("*") if path.suffix in (".json", ".yaml")):
+        try:
+            found = [proposal.definition for proposal in proposals(from_path(file), "pets")]
+        except DocumentError:
+            continue  # a part of another one
+        for each in found:
+            errors = [*definition_problems(each, "rest.trimtab.dev"), *rivals(each, found)]
+            said += [f"{file.name}: {each.name}: {error}" for error in errors]
+    return said
+
+
+def test_what_is_proposed_for_a_document_is_taken() -> None:
+    assert proposed(ROOT / "examples" / "rest") == []
+
+
+@pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="needs ../shared/data/openapi")
+def test_so_is_what_is_proposed_for_real_documents() -> None:
+    assert proposed(DOCUMENTS) == []

@@ -373,6 +373,18 @@ def test_nothing_has_changed_in_a_spec_that_stays(spec: dict[str, Any]) -> None:
     assert problems(machine(), spec, spec, exists=True) == problems(machine(), spec)
 
 
+@given(JSON, st.sampled_from(["password", "keys", "bodyPolicy"]))
+def test_no_secret_is_ever_echoed_whatever_it_is_wrapped_in(wrapped: Any, field: str) -> None:
+    def hidden(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: hidden(inner) for name, inner in value.items()}
+        return [hidden(inner) for inner in value] if isinstance(value, list) else "hunter2"
+
+    new, old = good(**{field: hidden(wrapped)}), good(**{field: "hunter2"})
+    assert "hunter2" not in str(problems(machine(), new, old, exists=True))
+    assert "hunter2" not in str(warnings(machine(), new, old, exists=True))
+
+
 def test_a_kind_whose_names_the_server_chooses_takes_any_name_of_an_object() -> None:
     path = "/machines/{machine}"
     model = machine(

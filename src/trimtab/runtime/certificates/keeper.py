@@ -13,6 +13,8 @@ rotation. It may get, create and patch the Secret, and get and patch the targets
 
 Caveats: who can read the Secret can pretend to be the webhook. To force a rotation, delete the Secret: then there is no
 overlap, and writes are refused until the next pass. A replica whose clock is months ahead rotates too early, for all.
+A configuration that the labels select and that we may not patch is told of in each pass, and holds up a rotation until
+the authority ends: then there is no overlap.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _untouched(new: Untyped, old: Untyped | None) -> bool:
     """Whether there is nothing to judge: the spec is as it was, or the object is going."""
     if old is None:
         return False
-    return new.raw.get("spec") == old.raw.get("spec") or bool((new.raw.get("metadata") or {}).get("deletionTimestamp"))
+    return new.raw.get("spec") == old.raw.get("spec") or bool((old.raw.get("metadata") or {}).get("deletionTimestamp"))
 
 
 def _changed(request: AdmissionRequest[Any]) -> bool:

@@ -93,6 +93,8 @@ class Walk:
     def _object(self, node: Node, value: Mapping[str, Any], path: Path, pattern: Path, *, silent: bool) -> None:
         node, others = self._variant(node, value, path, silent=silent)
         for name, item in value.items():
+            if self._found.full:
+                return
             inner = node.properties.get(name)
             at, place = (*path, name), (*pattern, name)
             if inner is not None:
