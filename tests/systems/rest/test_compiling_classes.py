@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.systems.rest.compiling_kit import TEXT, arm, compiled, node, obj, plain, ref, rows
-from trimtab.systems.rest.model import FieldClass, Writer
+from trimtab.systems.rest.model import FieldClass, Node, Writer
 
 CREATED, CHANGED = Writer.CREATE | Writer.UPDATE, Writer.UPDATE | Writer.PATCH
 
@@ -230,3 +230,31 @@ class TestObserved:
         found = model.observed.properties["keys"].properties
         assert found["primaryKey"].field is FieldClass.READ_ONLY
         assert found["hint"].field is FieldClass.SECRET
+
+    def test_what_a_variant_hides_is_hidden_with_the_whole_field(self) -> None:
+        definitions = {
+            "Key": {**obj(kind=TEXT), "discriminator": "kind"},
+            "Shown": {"allOf": [ref("Key")], **obj(accessKey=TEXT)},
+        }
+        seen = {"allOf": [ref("Key")], "readOnly": True}
+        model = compiled(arm(obj(size=TEXT, key=seen), definitions=definitions))
+        assert model.observed.properties["key"].field is FieldClass.SECRET
+
+    def test_a_type_that_contains_itself_and_a_secret_is_hidden_from_the_second_on(self) -> None:
+        group = {"Group": obj(title=TEXT, accessKey=TEXT, child=ref("Group"))}
+        model = compiled(arm(obj(size=TEXT, group=ref("Group", readOnly=True)), definitions=group))
+        found = model.observed.properties["group"].properties
+        assert {name: each.field for name, each in found.items()} == {
+            "accessKey": FieldClass.SECRET,
+            "child": FieldClass.SECRET,
+        }
+
+    def test_types_that_multiply_are_hidden_before_they_are_too_many(self) -> None:
+        wide = {f"Level{n}": obj(**{f"f{i}": ref(f"Level{n + 1}") for i in range(9)}) for n in range(8)}
+        wide["Level8"] = obj(accessKey=TEXT)
+        model = compiled(arm(obj(size=TEXT, top=ref("Level0", readOnly=True)), definitions=wide))
+
+        def size(found: Node) -> int:
+            return 1 + sum(size(each) for each in found.properties.values())
+
+        assert size(model.observed) < 4000

@@ -288,3 +288,14 @@ class TestModel:
         login = {"Login": obj(user=TEXT, password=TEXT)}
         model = both(obj(a=ref("Login"), b=ref("Login")), login)
         assert node(model, "b.password").field is FieldClass.SECRET
+
+
+def test_types_that_multiply_are_listed_to_an_end() -> None:
+    wide = {f"Level{n}": obj(**{f"f{i}": ref(f"Level{n + 1}") for i in range(5)}) for n in range(20)}
+    wide["Level20"] = obj(size=TEXT, state={"type": "string", "readOnly": True})
+    model = compiled(arm(obj(top=ref("Level0")), definitions=wide))
+    assert len(model.types) == 20
+    assert len(model.read_only) == 4096
+    found = list(fields(model))
+    assert len(found) == 20_001 + 4096
+    assert found[20_000].path == "…"

@@ -38,7 +38,7 @@ def described(schema: Schema | None) -> str:
 def scalar(schema: Schema, name: str, *, arm: bool) -> Node:
     """Of a string, a number, a boolean."""
     of = schema.type
-    values = schema.get("enum")
+    values = [schema.get("const")] if schema.get("const") is not None else schema.get("enum")
     names = schema.get("x-ms-enum")
     is_number = of in ("integer", "number")
     is_string = of == "string"
