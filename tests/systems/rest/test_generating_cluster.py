@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.conftest import client, scheme
 from tests.systems.rest.generating_kit import GROUP, disk, machine
 from trimtab.client.api import ApiClient
 from trimtab.model.scheme import Untyped
 from trimtab.systems.rest.generating.cluster import cluster
-
-__all__ = ["client", "scheme"]
 
 
 @pytest.fixture

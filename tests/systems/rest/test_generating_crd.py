@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.runtime.conftest import client, scheme
 from tests.systems.rest.generating_kit import BODY, GROUP, TEXT, an_object, define, disk, machine
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query
@@ -20,16 +18,7 @@ from trimtab.systems.rest.generating.crd import LARGEST, crd
 from trimtab.systems.rest.generating.schema import PRESERVE, TooLarge
 from trimtab.systems.rest.model import FieldClass, Identity, Model, Node
 
-__all__ = ["client", "scheme"]
-
 MACHINE = Named(f"{GROUP}/v1", "Machine")
-
-
-@pytest.fixture
-async def namespace(client: ApiClient) -> str:
-    name = f"zoo-{uuid.uuid4().hex[:12]}"
-    await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-    return name
 
 
 @pytest.fixture
@@ -167,7 +156,7 @@ def test_a_definition_that_is_too_large_loses_its_descriptions_first() -> None:
 
 
 def test_then_it_becomes_less_deep() -> None:
-    made = crd(machine(spec=wide(5, 14)))
+    made = crd(machine(spec=wide(4, 15)))
     assert len(msgspec.json.encode(made)) <= LARGEST
 
 

@@ -15,17 +15,14 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tests.runtime.conftest import client, scheme
 from tests.systems.rest.generating_kit import TEXT, define, disk, machine
 from trimtab.client.api import ApiClient
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.model.scheme import Scheme, Untyped
+from trimtab.model.scheme import Scheme
 from trimtab.systems.rest.generating.references import ObjectKey, Reference, SecretKey, SecretValue
 from trimtab.systems.rest.generating.structs import structs
 from trimtab.systems.rest.model import Model, Node
 from trimtab.systems.rest.state import Policy
-
-__all__ = ["client", "scheme"]
 
 
 def imported(folder: Path, *models: Model) -> ModuleType:
@@ -57,10 +54,8 @@ def test_a_type_checker_finds_nothing_wrong(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-async def test_objects_go_to_the_server_and_come_back(client: ApiClient, kinds: ModuleType) -> None:
+async def test_objects_go_to_the_server_and_come_back(client: ApiClient, namespace: str, kinds: ModuleType) -> None:
     await define(client, machine(), disk())
-    namespace = f"zoo-{uuid.uuid4().hex[:12]}"
-    await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
     made = kinds.Machine(
         metadata=ObjectMeta(name="web", namespace=namespace),
         spec=kinds.MachineSpec(

@@ -114,7 +114,7 @@ class _Writer:
                 if key not in properties:
                     properties[key] = schema
                 elif key not in node.properties and _without_text(properties[key]) != _without_text(schema):
-                    properties[key] = {PRESERVE: True}
+                    properties[key] = _either(properties[key], schema)
 
     def _map(self, node: Node, path: str, depth: int) -> Document:
         if node.items is None:
@@ -190,6 +190,12 @@ def _open(node: Node) -> Document:
     if node.type == "array":
         return {"type": "array", "items": {PRESERVE: True}, "x-kubernetes-list-type": "atomic"}
     return _scalar(node) if node.type in SCALARS else {PRESERVE: True}
+
+
+def _either(one: Document, other: Document) -> Document:
+    """What takes whatever two schemas take."""
+    both_objects = one.get("type") == other.get("type") == "object"
+    return {"type": "object", PRESERVE: True} if both_objects else {PRESERVE: True}
 
 
 def _tells_apart(items: Document, keys: tuple[str, ...]) -> bool:
