@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 from typing import Any
 
 import pytest
@@ -181,6 +182,20 @@ def test_drift_is_found_exactly_where_another_hand_changed_what_is_ours(
     }
     assert set(found.drift) == touched
     assert not found.wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(desired=BODIES, live=BODIES, order=st.randoms(use_true_random=False))
+def test_whatever_a_service_makes_of_a_body_is_no_drift_while_it_stays_so(
+    desired: Body, live: Body, order: random.Random
+) -> None:
+    model = kind()
+    wanted = sealed(model, desired, KEY)
+    service = Service(model, live, put="replace")
+    known = json.loads(json.dumps(settle(model, wanted, service.read(), previous=None).known))
+    for name in ("rules", "hosts"):
+        order.shuffle(service.state.get("properties", {}).get(name, []))
+    assert difference(model, desired=wanted, applied=wanted, live=service.read(), known=known).empty
 
 
 @settings(max_examples=60, deadline=None)

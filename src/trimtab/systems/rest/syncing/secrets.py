@@ -19,6 +19,9 @@ from trimtab.systems.rest.syncing.paths import MISSING
 LIMIT = 96 * 1024
 """Bytes of JSON that a status shows of a resource."""
 
+CUTS = 32
+"""After so many large parts are left out, only as much is kept as fits."""
+
 CUT = "<left out: {size} bytes>"
 
 
@@ -35,10 +38,12 @@ def observed(
     may not be shown wherever the service echoes them."""
     shown = _shown(model, (body_node(model), model.node(model.observed)), live, frozenset(secrets) - {""}, 0)
     shown = {} if shown is MISSING else shown
-    size, cut = _size(shown), False
-    while size > limit and (smaller := _without_largest(shown, limit)) is not None:
-        shown, size, cut = smaller, _size(smaller), True
-    return shown, cut
+    cut = _size(shown) > limit
+    for _ in range(CUTS):
+        if not shown or _size(shown) <= limit:
+            return shown, cut
+        shown = _without_largest(shown, limit)
+    return _smallest(shown, limit), cut
 
 
 def _sealed(model: Model, node: Node, value: Any, key: bytes, depth: int) -> Any:
@@ -77,17 +82,25 @@ def _shown(model: Model, nodes: tuple[Node, ...], value: Any, secrets: frozenset
     return value
 
 
-def _without_largest(value: Any, limit: int) -> Any:
-    """The value with the largest of its parts left out: the deepest one that is most of it. None when nothing is left."""
-    if not isinstance(value, dict) or not value:
-        return None
+def _without_largest(value: dict[str, Any], limit: int) -> dict[str, Any]:
+    """Without the largest of its parts: the deepest object's that is most of it."""
     sizes = {name: _size(below) for name, below in value.items()}
     name = max(sizes, key=lambda each: sizes[each])
-    if sizes[name] <= len(CUT) + 16:
-        return None
     below = value[name]
-    smaller = _without_largest(below, limit) if isinstance(below, dict) and sizes[name] > limit // 2 else None
-    return {**value, name: smaller if smaller is not None else CUT.format(size=sizes[name])}
+    if isinstance(below, dict) and sizes[name] > limit // 2:
+        return {**value, name: _without_largest(below, limit)}
+    return {**value, name: CUT.format(size=sizes[name])} if sizes[name] > len(CUT) + 16 else value
+
+
+def _smallest(value: dict[str, Any], limit: int) -> dict[str, Any]:
+    """As many of its parts as fit, the smallest first."""
+    room, kept = limit - 2, set()
+    for name in sorted(value, key=lambda each: _size(value[each])):
+        room -= _size(name) + _size(value[name]) + 2
+        if room < 0:
+            break
+        kept.add(name)
+    return {name: below for name, below in value.items() if name in kept}
 
 
 def _size(value: Any) -> int:
