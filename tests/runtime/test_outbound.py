@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import math
 import random
@@ -756,3 +757,71 @@ async def test_no_error_shows_a_secret(outbound: Outbound) -> None:
         await outbound.fetch("GET", url, headers={"Authorization": Redacted("hunter2")})
     assert "hunter2" not in str(raised.value) + repr(raised.value) + raised.value.url
     assert f"127.0.0.1:{port}/path?sig=REDACTED&page=3" in str(raised.value)
+
+
+# A unix socket
+
+
+@contextlib.asynccontextmanager
+async def _at_socket(path: Path) -> AsyncIterator[World]:
+    world = World("http://service")
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", world.handle)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.01, access_log=None)
+    await runner.setup()
+    await web.UnixSite(runner, path).start()
+    yield world
+    await runner.cleanup()
+
+
+async def test_a_unix_socket_is_spoken_to_whatever_host_is_named(tmp_path: Path, clock: SkippingClock) -> None:
+    pin = HostPin(hosts=("service",), loopback=False, private=False)
+    async with _at_socket(tmp_path / "s") as world, _outbound(clock, host_pin=pin, unix=tmp_path / "s") as outbound:
+        assert await outbound.json("GET", world.url("/v1?a=1")) == {"path": "/v1?a=1"}
+        assert world.seen[0].headers["Host"] == "service"
+
+
+async def test_names_are_checked_before_a_unix_socket_too(tmp_path: Path, clock: SkippingClock) -> None:
+    pin = HostPin(hosts=("service",))
+    async with _at_socket(tmp_path / "s") as world, _outbound(clock, host_pin=pin, unix=tmp_path / "s") as outbound:
+        world.answers = [_redirect("http://other/x")]
+        with pytest.raises(NotAllowed, match="its host is not among those"):
+            await outbound.json("GET", world.url("/"))
+        with pytest.raises(NotAllowed):
+            await outbound.json("GET", "http://other/x")
+        assert len(world.seen) == 1
+
+
+async def test_bodies_from_a_unix_socket_are_bounded_and_half_ones_read_again(
+    tmp_path: Path, clock: SkippingClock
+) -> None:
+    async with _at_socket(tmp_path / "s") as world, _outbound(clock, unix=tmp_path / "s") as outbound:
+        world.answers = [_endless]
+        with pytest.raises(TooLarge):
+            await outbound.fetch("GET", world.url("/"), max_bytes=MIB)
+        world.answers = [_break_off]
+        assert await outbound.json("GET", world.url("/a")) == {"path": "/a"}
+
+
+async def test_a_unix_socket_that_is_not_there_was_not_sent_to(tmp_path: Path, clock: SkippingClock) -> None:
+    async with _outbound(clock, unix=tmp_path / "none") as outbound:
+        with pytest.raises(Unreachable) as raised:
+            await outbound.json("POST", "http://service/")
+    assert not raised.value.sent
+
+
+def test_a_unix_socket_and_a_proxy_do_not_go_together(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a unix socket is not reached by a proxy"):
+        Outbound(unix=tmp_path / "s", proxy_from_environment=True)
+
+
+# What is asked for again
+
+
+async def test_a_status_that_the_budget_leaves_out_is_the_callers(clock: SkippingClock, world: World) -> None:
+    world.answers = [web.Response(status=429, headers={"Retry-After": "9"}), web.Response(status=503)]
+    async with _outbound(clock, budget=Budget(again=(503,))) as outbound:
+        assert (await outbound.fetch("GET", world.url())).status == 429
+        assert clock.slept == []
+        assert (await outbound.fetch("GET", world.url())).status == 200
+    assert len(world.seen) == 3

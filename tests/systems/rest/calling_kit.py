@@ -27,6 +27,13 @@ VERBS = {"PUT": "update", "POST": "create", "PATCH": "patch", "DELETE": "delete"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class SkippingClock(FakeClock):
+    """Nobody waits: whoever sleeps finds that the time has passed."""
+
+    async def sleep(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
 def model(path: str = "/things/{name}", *, polling: Polling | None = None, **overlay: Any) -> Model:
     return Model(
         group="lab.rest.trimtab.dev",

@@ -11,23 +11,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.systems.rest.calling_kit import World, break_off, freely, hang, serving
+from tests.systems.rest.calling_kit import SkippingClock, World, break_off, freely, hang, serving
 from trimtab.model.redacted import Redacted, bearer
 from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass, Request
 from trimtab.systems.rest.calling.endpoint import EndpointError, parsed
 from trimtab.systems.rest.calling.login import Login
 from trimtab.systems.rest.calling.service import Service
-from trimtab.testing.clock import FakeClock
 
 TOKEN = "s3cr3t-t0ken-0f-the-service"
 LOGIN = Login(headers={"Authorization": bearer(Redacted(TOKEN))})
-
-
-class SkippingClock(FakeClock):
-    """Nobody waits: whoever sleeps finds that the time has passed."""
-
-    async def sleep(self, seconds: float) -> None:
-        self._elapsed += seconds
 
 
 @pytest.fixture

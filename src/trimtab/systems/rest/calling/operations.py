@@ -70,7 +70,8 @@ def begin(
         return None
     style, url = found
     ends = deadline or now + timedelta(seconds=model.polling.deadline)
-    result = answer.headers.get("location", "") if method == "POST" and style == "status" else ""
+    elsewhere = method == "POST" and style == "status" and not model.polling.url
+    result = answer.headers.get("location", "") if elsewhere else ""
     operation = Operation(
         verb=verb,
         method=method,
@@ -80,7 +81,7 @@ def begin(
         deadline=format_micro_time(ends),
         generation=generation,
         id=_last_segment(url),
-        result=resolved(answer.url, result) if result else "",
+        result=resolved(answer.url, result) if result not in ("", url) else "",
     )
     return replace(operation, next_poll=_next(model, operation, answer.headers, now, None))
 
