@@ -166,15 +166,15 @@ GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "syst
 
 
 @contextlib.asynccontextmanager
-async def as_account(*, manage: bool) -> AsyncIterator[tuple[ApiClient, ApiClient]]:
+async def as_account(*, manage: bool = False, system: System = SYSTEM) -> AsyncIterator[tuple[ApiClient, ApiClient]]:
     """The owner of a server, and the system's account there."""
     store = MemoryStore()
     server = Server(store)
     await server.start()
     scheme = kubernetes.register(Scheme())
     owner = local_client(server, User("admin", groups=(MASTERS, "system:authenticated")), scheme)
-    await prepare(owner, [SYSTEM], manage=manage)
-    client = ApiClient(LocalTransport(server, User(account(SYSTEM), groups=GROUPS)), scheme)
+    await prepare(owner, [system], manage=manage)
+    client = ApiClient(LocalTransport(server, User(account(system), groups=GROUPS)), scheme)
     await until_allowed(client)
     yield owner, client
     await server.stop()
@@ -228,6 +228,22 @@ async def test_one_configuration_that_may_not_be_written_keeps_no_other_from_its
             await keeper.refresh()
         assert await carried(owner, "second")
         assert keeper.ready
+
+
+async def test_who_may_not_watch_finds_configurations_with_the_next_interval() -> None:
+    looks = Rule(
+        kinds=("validatingwebhookconfigurations.admissionregistration.k8s.io",), verbs=("get", "list", "patch")
+    )
+    async with as_account(system=System(name="makers", admissions=(WIDE,), rules=(looks,))) as (owner, client):
+        targets = Targets(labels=f"{LABEL}=yes")
+        keeper = Certificates(client, namespace=NAMESPACE, name="makers", hosts=("h",), targets=targets, interval=0.02)
+        running = asyncio.create_task(keeper.run())
+        try:
+            for name in ("first", "second"):
+                await until_carried(owner, await owner.create(made(name, f"{LABEL}=yes")))
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
 
 
 def test_who_finds_configurations_by_labels_may_watch_them_all_and_patch_only_by_name() -> None:
