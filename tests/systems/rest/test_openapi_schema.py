@@ -105,8 +105,8 @@ class TestComposition:
                 "B": {"allOf": [{"$ref": "#/definitions/A"}], "properties": {"b": {"type": "string"}}},
             }
         )
-        assert list(named(document, "A").properties) == ["a"]
-        assert list(named(document, "B").properties) == ["b"]
+        assert list(named(document, "A").properties) == ["b", "a"]
+        assert list(named(document, "B").properties) == ["a", "b"]
 
     def test_all_of_one_is_that_one_with_a_few_words_more(self, zoo: Document) -> None:
         home = named(zoo, "Pet").properties["home"]

@@ -130,7 +130,7 @@ class _Bundle:
 
     def _definition(self, place: Place, section: str) -> Any:
         copied = self._copy(self._document.files.at(place), place, named=False)
-        renamed = self._names[place] != last_name(place)
+        renamed = isinstance(copied, dict) and self._names[place] != last_name(place)
         if section == _SCHEMA and renamed and "allOf" in copied and "discriminator" not in copied:
             copied.setdefault("x-ms-discriminator-value", last_name(place))
         return copied
@@ -157,7 +157,9 @@ class _Bundle:
         return made
 
     def _mapped(self, place: Place, meant: Any) -> Any:
-        reference = meant if is_reference(str(meant)) else f"#/components/schemas/{escaped(str(meant))}"
+        if not isinstance(meant, str):
+            return meant
+        reference = meant if is_reference(meant) else f"#/components/schemas/{escaped(meant)}"
         to = target(place, reference, "")
         return self._reference(to) if to in self._names else meant
 

@@ -27,6 +27,8 @@ class Document:
         info = self.root.get("info")
         self.title = str(info.get("title", "")) if isinstance(info, dict) else ""
         self.version = str(info.get("version", "")) if isinstance(info, dict) else ""
+        self._host, self.base_path = self._served()
+        """What goes before each path is without a slash at the end."""
         self._schemas: dict[Place, Schema] = {}
         paths = self.root.get("paths")
         if not isinstance(paths, dict) and not isinstance(self.root.get("x-ms-paths"), dict):
@@ -34,13 +36,6 @@ class Document:
 
     def __repr__(self) -> str:
         return f"<Document {self.title} {self.version}>"
-
-    @cached_property
-    def base_path(self) -> str:
-        """What goes before each path, without a slash at the end."""
-        if self.spec == "2.0":
-            return str(self.root.get("basePath", "")).rstrip("/")
-        return urlsplit(self._server).path.rstrip("/")
 
     @cached_property
     def operations(self) -> Mapping[tuple[str, str], Operation]:
@@ -63,8 +58,7 @@ class Document:
     @cached_property
     def is_arm(self) -> bool:
         """Whether it describes resources of Azure's Resource Manager."""
-        host = str(self.root.get("host", "")) if self.spec == "2.0" else urlsplit(self._server).netloc
-        if host.lower() == _ARM_HOST:
+        if self._host.lower() == _ARM_HOST:
             return True
         paths = {path.lower() for _, path in self.operations}
         return any("/providers/microsoft." in path or path.startswith("/subscriptions/{") for path in paths)
@@ -133,14 +127,24 @@ class Document:
                 for name in named if isinstance(named, dict) else ():
                     yield file, section + escaped(name)
 
-    @property
-    def _server(self) -> str:
+    def _served(self) -> tuple[str, str]:
+        """The host, and the path below which all others are."""
+        if self.spec == "2.0":
+            return str(self.root.get("host", "")), str(self.root.get("basePath", "")).rstrip("/")
         servers = self.root.get("servers")
         first = servers[0] if isinstance(servers, list) and servers and isinstance(servers[0], dict) else {}
         url = str(first.get("url", ""))
-        for name, variable in (first.get("variables") or {}).items():
-            url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
-        return url
+        variables = first.get("variables")
+        for name, variable in variables.items() if isinstance(variables, dict) else ():
+            default = variable.get("default", "") if isinstance(variable, dict) else ""
+            url = url.replace(f"{{{name}}}", str(default))
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise DocumentError(
+                self.files.entry, "/servers/0/url", f"{url!r} is no URL; write https://host/path"
+            ) from None
+        return parts.netloc, parts.path.rstrip("/")
 
 
 def _version(file: str, root: Mapping[str, Any]) -> str:

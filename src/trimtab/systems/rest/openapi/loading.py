@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from trimtab.runtime.outbound import Outbound, OutboundError
 from trimtab.systems.rest.openapi.document import Document
 from trimtab.systems.rest.openapi.errors import DocumentError
 from trimtab.systems.rest.openapi.reading import MOST_BYTES
 from trimtab.systems.rest.openapi.references import Gathering
+
+if TYPE_CHECKING:
+    from trimtab.runtime.outbound import Outbound
 
 AZURE_ROOT = "specification"
 
@@ -59,6 +62,8 @@ async def from_url(outbound: Outbound, url: str) -> Document:
 
 
 async def _fetched(outbound: Outbound, url: str, file: str, gathering: Gathering) -> bytes:
+    from trimtab.runtime.outbound import OutboundError
+
     where = gathering.asked_at(file)
     try:
         response = await outbound.fetch("GET", url, max_bytes=MOST_BYTES)

@@ -18,7 +18,7 @@ from trimtab.systems.rest.openapi.errors import DocumentError
 
 MOST_BYTES = 16 << 20
 MOST_DEPTH = 200
-MOST_NODES = 1_000_000
+MOST_NODES = 400_000
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"

@@ -64,9 +64,12 @@ def target(place: Place, reference: str, folder: str) -> Place:
     file = place[0]
     if reference.startswith("#"):
         return file, _fragment(place, reference[1:])
-    parts = urlsplit(reference)
+    try:
+        parts = urlsplit(reference)
+    except ValueError:
+        raise DocumentError(*place, f"$ref {reference!r} is no reference; write file.json#/path/to/it") from None
     path = unquote(parts.path)
-    if parts.scheme or parts.netloc or path.startswith("/"):
+    if parts.scheme or parts.netloc or path.startswith("/") or "\0" in path:
         raise _leaves(place, reference, folder)
     path = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
     if path.startswith("../") or path == "..":
@@ -188,7 +191,10 @@ def _check(files: Files, place: Place, reference: str, to: Place, folder: str) -
         following = node.get("$ref") if isinstance(node, dict) else None
         if not isinstance(following, str):
             return
-        if to in seen or len(seen) > LONGEST_CHAIN:
+        if len(seen) > LONGEST_CHAIN:
+            why = f"$ref {reference!r} leads to more than {LONGEST_CHAIN} others in a row; name the last of them"
+            raise DocumentError(*place, why)
+        if to in seen:
             raise DocumentError(*place, f"$ref {reference!r} leads back to itself; one of the chain must be a schema")
         seen.append(to)
         to = target(to, following, folder)

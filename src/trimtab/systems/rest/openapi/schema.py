@@ -64,41 +64,38 @@ class Schema:
     def properties(self) -> dict[str, Schema]:
         """With those of `allOf`; own ones replace theirs."""
         found: dict[str, Schema] = {}
-        for part in self._parents():
-            found.update(part.properties)
-        for layer, place in reversed(list(zip(self._layers, self._places, strict=True))):
-            own = layer.get("properties")
-            if isinstance(own, dict):
-                for name in own:
-                    found[name] = self._child(place, "properties", name)
+        for part in self._line:
+            for layer, place in reversed(list(zip(part._layers, part._places, strict=True))):
+                own = layer.get("properties")
+                if isinstance(own, dict):
+                    found.update({name: self._child(place, "properties", name) for name in own})
         return found
 
     @cached_property
     def required(self) -> tuple[str, ...]:
         """With those of `allOf`."""
         found: dict[str, None] = {}
-        for part in self._parents():
-            found.update(dict.fromkeys(part.required))
-        for layer in reversed(self._layers):
-            own = layer.get("required")
-            if isinstance(own, list):
-                found.update(dict.fromkeys(name for name in own if isinstance(name, str)))
+        for part in self._line:
+            for layer in reversed(part._layers):
+                own = layer.get("required")
+                if isinstance(own, list):
+                    found.update(dict.fromkeys(name for name in own if isinstance(name, str)))
         return tuple(found)
 
     @cached_property
     def items(self) -> Schema | None:
-        found = self._below("items")
-        return found or next((part.items for part in self._parents() if part.items), None)
+        return next((found for part in reversed(self._line) if (found := part._below("items"))), None)
 
     @cached_property
     def additional(self) -> Schema | bool | None:
         """What other properties may be; None when the document does not say."""
-        value = self.get("additionalProperties")
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, dict):
-            return self._below("additionalProperties") if value else True
-        return next((part.additional for part in self._parents() if part.additional is not None), None)
+        for part in reversed(self._line):
+            value = part.get("additionalProperties")
+            if isinstance(value, bool):
+                return value
+            if isinstance(value, dict):
+                return part._below("additionalProperties") if value else True
+        return None
 
     @cached_property
     def all_of(self) -> tuple[Schema, ...]:
@@ -117,20 +114,7 @@ class Schema:
     @cached_property
     def type(self) -> str:
         """One word, found from other keywords when `type` is left out; "" when anything may be there."""
-        declared = self.get("type")
-        if isinstance(declared, list):
-            words = [word for word in declared if word != "null"]
-            return str(words[0]) if len(words) == 1 else "null" if not words and declared else ""
-        if isinstance(declared, str):
-            return declared
-        if self.get("properties") is not None or self.get("additionalProperties"):
-            return "object"
-        if self.get("items") is not None:
-            return "array"
-        inherited = next((part.type for part in self._parents() if part.type), "")
-        if inherited:
-            return inherited
-        return _type_of_enum(self.get("enum"))
+        return next((found for part in reversed(self._line) if (found := part._own_type())), "")
 
     @cached_property
     def nullable(self) -> bool:
@@ -149,9 +133,44 @@ class Schema:
             return Discriminator(declared, self._variants())
         if isinstance(declared, dict) and isinstance(declared.get("propertyName"), str):
             return Discriminator(declared["propertyName"], self._variants() | self._mapped(declared.get("mapping")))
-        inherited = next((found for part in self._parents() if (found := part.discriminator)), None)
-        variants = self._variants() if inherited is not None else {}
-        return Discriminator(inherited.property, variants) if inherited is not None and variants else None
+        for part in reversed(self._line[:-1]):
+            of_part = part.get("discriminator")
+            name = of_part.get("propertyName") if isinstance(of_part, dict) else of_part
+            if isinstance(name, str):
+                variants = self._variants()
+                return Discriminator(name, variants) if variants else None
+        return None
+
+    @cached_property
+    def _line(self) -> tuple[Schema, ...]:
+        """All that `allOf` names at any depth, each once and after what it derives from itself; the schema at last. What
+        leads back to itself is left out there."""
+        found: list[Schema] = []
+        seen = {self.key}
+        pending = [(self, iter(self.all_of))]
+        while pending:
+            schema, parts = pending[-1]
+            part = next(parts, None)
+            if part is None:
+                found.append(schema)
+                pending.pop()
+            elif part.key not in seen:
+                seen.add(part.key)
+                pending.append((part, iter(part.all_of)))
+        return tuple(found)
+
+    def _own_type(self) -> str:
+        declared = self.get("type")
+        if isinstance(declared, list):
+            words = [word for word in declared if word != "null"]
+            return str(words[0]) if len(words) == 1 else "null" if not words and declared else ""
+        if isinstance(declared, str):
+            return declared
+        if self.get("properties") is not None or self.get("additionalProperties"):
+            return "object"
+        if self.get("items") is not None:
+            return "array"
+        return _type_of_enum(self.get("enum"))
 
     def _variants(self) -> dict[str, Schema]:
         """By value: the definitions that have this one in their `allOf`, at any depth, and what `oneOf` offers."""
@@ -170,18 +189,6 @@ class Schema:
                 if self._document.has(place):
                     found[value] = self._document.schema(place)
         return found
-
-    def _parents(self) -> tuple[Schema, ...]:
-        """What `allOf` names, but not what leads back here."""
-        return tuple(part for part in self.all_of if not part.descends_from(self.key))
-
-    def descends_from(self, key: Place, seen: frozenset[Place] = frozenset()) -> bool:
-        """Whether it is that type, or has it in its `allOf`."""
-        if self.key == key:
-            return True
-        if self.key in seen:
-            return False
-        return any(part.descends_from(key, seen | {self.key}) for part in self.all_of)
 
     def _parts(self, keyword: str) -> Iterator[Schema]:
         for layer, place in zip(self._layers, self._places, strict=True):
