@@ -104,7 +104,7 @@ class TestTypes:
                 tier={"type": "string", "enum": ["a", "b"], "x-ms-enum": {"name": "T", "modelAsString": True}},
                 kind={"type": "string", "enum": ["a"], "x-ms-enum": {"name": "K", "modelAsString": False}},
                 names={"type": "array", "items": TEXT, "minItems": 1, "maxItems": 4},
-                broken={"type": "integer", "default": "many", "minimum": "one"},
+                broken={"type": "integer", "default": "many", "minimum": "one", "maximum": 1e301},
             )
         )
         size, code, names, broken = (node(model, name) for name in ("size", "code", "names", "broken"))
@@ -112,7 +112,7 @@ class TestTypes:
         assert (code.pattern, code.min_length, code.max_length, code.nullable) == ("^a", 1, 5, True)
         assert (node(model, "tier").open_enum, node(model, "kind").open_enum) == (True, False)
         assert (names.min_items, names.max_items) == (1, 4)
-        assert (broken.default, broken.minimum) == (None, None)
+        assert (broken.default, broken.minimum, broken.maximum) == (None, None, None)
 
     def test_what_a_creation_needs_is_required(self) -> None:
         model = compiled(plain(obj(size_=TEXT, image_=TEXT), obj(size=TEXT, mode_=TEXT)))

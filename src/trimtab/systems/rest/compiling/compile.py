@@ -23,7 +23,7 @@ from trimtab.systems.rest.compiling.renaming import renamed
 from trimtab.systems.rest.compiling.sharing import Shared
 from trimtab.systems.rest.compiling.slots import OPEN, Slot, Slots
 from trimtab.systems.rest.compiling.tree import Tree
-from trimtab.systems.rest.compiling.values import described
+from trimtab.systems.rest.compiling.values import described, sentence
 from trimtab.systems.rest.kinds import definition as written
 from trimtab.systems.rest.kinds.definition import RestDefinition, RestDefinitionSpec
 from trimtab.systems.rest.kinds.service import RestServiceSpec
@@ -91,7 +91,7 @@ class _Compiling:
             short_names=spec.names.short_names,
             service=service_name,
             api_version=self._document.version,
-            description=described(slots.main) or self._operations["create"].operation.summary,
+            description=described(slots.main) or sentence(self._operations["create"].operation.summary),
             spec=root,
             observed=seen,
             types=shared.types,

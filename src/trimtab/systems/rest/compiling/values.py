@@ -3,6 +3,7 @@ a list, which resources an ID may name."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from trimtab.systems.rest.openapi.schema import Schema
 
 SCALARS = frozenset(("string", "integer", "number", "boolean"))
 _LONGEST_PATTERN = 1024
+_LARGEST = 1e300
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(\[<])|\n\s*\n")
 _MOST_DESCRIPTION = 200
 _DATES = frozenset(("date-time", "date-time-rfc1123", "date"))
@@ -29,8 +31,11 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def described(schema: Schema | None) -> str:
     """The first sentence of its description, or what there is room for."""
     text = schema.get("description") if schema is not None else None
-    if not isinstance(text, str):
-        return ""
+    return sentence(text) if isinstance(text, str) else ""
+
+
+def sentence(text: str) -> str:
+    """The first one."""
     first = " ".join(_SENTENCE.split(text.strip(), maxsplit=1)[0].split())
     return first if len(first) <= _MOST_DESCRIPTION else first[: _MOST_DESCRIPTION - 1].rstrip() + "…"
 
@@ -66,6 +71,8 @@ def default(schema: Schema, of: str) -> Any:
     value = schema.get("default")
     expected = _TYPES.get(of)
     if expected is None or not isinstance(value, expected) or (isinstance(value, bool) and of != "boolean"):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
@@ -128,8 +135,12 @@ def _bound(schema: Schema, keyword: str, exclusive: str, of: str) -> float | Non
     """An exclusive bound of whole numbers is one further; of others it is taken as it stands."""
     value, other = schema.get(keyword), schema.get(exclusive)
     step = (1 if keyword == "minimum" else -1) if of == "integer" else 0
-    if isinstance(other, int | float) and not isinstance(other, bool):
+    if _is_number(other):
         return float(other + step)
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not _is_number(value):
         return None
     return float(value + step) if other is True else float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
