@@ -214,6 +214,12 @@ def test_a_hook_may_say_what_is_the_same() -> None:
     assert found.empty
 
 
+def test_true_is_not_one() -> None:
+    one, true = {"properties": {"extra": 1}}, {"properties": {"extra": True}}
+    assert difference(MODEL, desired=true, applied=one, live=one).intent == {"properties.extra": True}
+    assert difference(MODEL, desired=one, applied=one, live=true).drift == {"properties.extra": (1, True)}
+
+
 def test_the_paths_are_in_order() -> None:
     desired = {"tags": dict.fromkeys("zyxa", "x"), "sku": {"name": "A"}}
     found = difference(MODEL, desired=desired, applied=None, live={})

@@ -16,7 +16,9 @@ def aligned(model: Model, live: Any, *bodies: Any) -> Any:
     """The first of the bodies that has a name says how it is spelled."""
     if not is_arm(model):
         return live
-    for body in reversed(bodies):
+    for index, body in reversed(list(enumerate(bodies))):
+        if body in bodies[:index]:
+            continue
         live = _aligned(model, body_node(model), live, body, 0)
     return live
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -34,8 +34,14 @@ def same(model: Model, node: Node, wanted: Any, live: Any) -> bool:
 def compared(model: Model, *bodies: Any) -> Same:
     """The comparison by path, for the leaves of these bodies; what is in none of them is compared exactly."""
     known: dict[str, Leaf] = {}
-    for body in reversed(bodies):
-        known.update(walk(model, body))
+    for index, body in reversed(list(enumerate(bodies))):
+        if body not in bodies[:index]:
+            known.update(walk(model, body))
+    return by_leaf(model, known)
+
+
+def by_leaf(model: Model, known: Mapping[str, Leaf]) -> Same:
+    """As `compared`, for leaves that were walked already."""
     arm = is_arm(model)
 
     def by_path(path: str, wanted: Any, live: Any) -> bool:

@@ -6,14 +6,13 @@ leaf too, and so is what a read never gives, whatever is in it. Fields that the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from trimtab.systems.rest.addressing import resource_path
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
-from trimtab.systems.rest.syncing.paths import Item, Path, format_path, get
+from trimtab.systems.rest.syncing.paths import Item, Path, below, format_path, get
 
 DEPTH = 64
 """Below it a value is one leaf, whatever it is."""
@@ -61,14 +60,15 @@ HIDDEN = frozenset({FieldClass.SECRET, FieldClass.WRITE_ONLY})
 
 def leaves(model: Model, node: Node, value: Any) -> dict[str, Any]:
     """The leaves of a value of this node by their paths."""
-    return {leaf.path: leaf.value for leaf in _walk(model, node, value, (), frozenset(), Writer.ALL)}
+    found = _walk(model, node, value, ("", ()), (frozenset(), Writer.ALL), {})
+    return {path: leaf.value for path, leaf in found.items()}
 
 
 def walk(model: Model, body: Any) -> dict[str, Leaf]:
     """The leaves of a body by their paths, with what is known of each."""
     if not isinstance(body, dict) or not body:
         return {}
-    return {leaf.path: leaf for leaf in _walk(model, body_node(model), body, (), frozenset(), Writer.ALL)}
+    return _walk(model, body_node(model), body, ("", ()), (frozenset(), Writer.ALL), {})
 
 
 def body_node(model: Model) -> Node:
@@ -126,21 +126,31 @@ def is_arm(model: Model) -> bool:
 
 
 def _walk(
-    model: Model, node: Node, value: Any, steps: Path, classes: frozenset[FieldClass], writers: Writer
-) -> Iterator[Leaf]:
+    model: Model,
+    node: Node,
+    value: Any,
+    place: tuple[str, Path],
+    above: tuple[frozenset[FieldClass], Writer],
+    found: dict[str, Leaf],
+) -> dict[str, Leaf]:
+    """`place` is the path as text and as steps, `above` what is inherited; the leaves are added to `found`."""
     node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
+    (path, steps), (classes, writers) = place, above
     if node.field is not FieldClass.WRITABLE:
         classes |= {node.field}
-    writers &= node.writers
-    if len(steps) < DEPTH and not classes & HIDDEN:
-        if isinstance(value, dict) and value:
-            for name, below in value.items():
-                yield from _walk(model, child(model, node, name), below, (*steps, name), classes, writers)
-            return
-        keys = keyed(node, value) if isinstance(value, list) and value else None
+    if node.writers is not Writer.ALL:
+        writers &= node.writers
+    if len(steps) < DEPTH and not classes & HIDDEN and value:
+        if isinstance(value, dict):
+            for name, part in value.items():
+                at = (below(path, name), (*steps, name))
+                _walk(model, child(model, node, name), part, at, (classes, writers), found)
+            return found
+        keys = keyed(node, value) if isinstance(value, list) else None
         if keys is not None:
-            below_node = item_node(model, node)
-            for key, item in zip(keys, value, strict=True):
-                yield from _walk(model, below_node, item, (*steps, key), classes, writers)
-            return
-    yield Leaf(path=format_path(steps), steps=steps, value=value, node=node, classes=classes, writers=writers)
+            part_node = item_node(model, node)
+            for key, part in zip(keys, value, strict=True):
+                _walk(model, part_node, part, (below(path, key), (*steps, key)), (classes, writers), found)
+            return found
+    found[path] = Leaf(path=path, steps=steps, value=value, node=node, classes=classes, writers=writers)
+    return found

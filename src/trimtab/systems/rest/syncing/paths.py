@@ -86,20 +86,21 @@ def parse(text: str) -> Path:
 def format_path(path: Path) -> str:
     text = ""
     for step in path:
-        match step:
-            case str() if _PLAIN.fullmatch(step):
-                text += f".{step}" if text else step
-            case str():
-                text += f"[{_quoted(step)}]"
-            case int():
-                text += f"[{step}]"
-            case Item():
-                text += "[" + ",".join(f"{_name(name)}={_scalar(value)}" for name, value in step.keys) + "]"
-            case Wild.ITEM:
-                text += "[]"
-            case Wild.FIELD:
-                text += ".*" if text else "*"
+        text = below(text, step)
     return text
+
+
+def below(text: str, step: Step) -> str:
+    """The path that is one step below the one in this text."""
+    if isinstance(step, str):
+        if not _PLAIN.fullmatch(step):
+            return f"{text}[{_quoted(step)}]"
+        return f"{text}.{step}" if text else step
+    if isinstance(step, Item):
+        return f"{text}[{','.join(f'{_name(name)}={_scalar(value)}' for name, value in step.keys)}]"
+    if step is Wild.FIELD:
+        return f"{text}.*" if text else "*"
+    return f"{text}[]" if step is Wild.ITEM else f"{text}[{step}]"
 
 
 def get(value: Any, path: Path) -> Any:
@@ -222,6 +223,8 @@ def _token(text: str, at: int) -> tuple[str, bool, int]:
 
 def _unquoted(text: str) -> Any:
     """A key's value without quotes is a string, unless it reads as another scalar of JSON."""
+    if text[0] not in "-0123456789tfnNI":
+        return text
     try:
         value = json.loads(text)
     except ValueError:

@@ -8,7 +8,7 @@ import msgspec
 
 from trimtab.systems.rest.model import Model
 from trimtab.systems.rest.syncing.aligning import aligned
-from trimtab.systems.rest.syncing.comparing import Same, compared
+from trimtab.systems.rest.syncing.comparing import Same, by_leaf
 from trimtab.systems.rest.syncing.difference import gone, owned
 from trimtab.systems.rest.syncing.known import recorded
 from trimtab.systems.rest.syncing.paths import MISSING, get
@@ -30,16 +30,16 @@ def settle(
     same: Same | None = None,
 ) -> Settled:
     """`desired` and `previous` (what was applied before this write) are sealed; `live` is a read after all is done."""
-    same = same or compared(model, desired, previous)
     live = aligned(model, live, desired, previous)
-    wants = owned(model, desired, live)
+    wants, had = owned(model, desired, live), owned(model, previous, live)
+    same = same or by_leaf(model, {**had, **wants})
     known: dict[str, Any] = {}
     for path, leaf in sorted(wants.items()):
         now = get(live, leaf.steps)
         if not leaf.hidden and not same(path, leaf.value, now):
             known[path] = recorded(model, leaf, now)
     present = []
-    for path, leaf in sorted(owned(model, previous, live).items()):
+    for path, leaf in sorted(had.items()):
         now = get(live, leaf.steps)
         if leaf.hidden or leaf.bare or not gone(leaf, desired) or now in (MISSING, None, "", [], {}):
             continue
