@@ -27,6 +27,8 @@ class Param(msgspec.Struct, frozen=True, kw_only=True):
     required: bool
     schema: Schema
     node: Mapping[str, Any]
+    shared: bool = False
+    """It is defined once for the whole document: then autorest takes it for the client's, if nothing else is said."""
 
     def extension(self, name: str) -> Any:
         return self.node.get(name)
@@ -40,9 +42,6 @@ class Param(msgspec.Struct, frozen=True, kw_only=True):
     def of_client(self) -> bool:
         """Whether all operations of a service share its value: `subscriptionId`."""
         return bool(self.node.get("x-ms-parameter-location", "client" if self.shared else "method") == "client")
-
-    shared: bool = False
-    """It is defined once for the whole document: then autorest takes it for the client's, if nothing else is said."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
