@@ -23,7 +23,7 @@ from trimtab.systems.rest.model import Comparator, FieldClass, Node, Writer
 from trimtab.systems.rest.openapi.schema import Schema
 from trimtab.systems.rest.syncing.paths import Wild, format_path
 
-DEPTH = 48
+DEPTH = 64
 """Below it a schema is taken for any value."""
 
 
@@ -125,16 +125,8 @@ class Tree:
         """None for what the spec leaves out."""
         slots = Slots(*(at.below(slot, name) for slot in around))
         says = place.says if place is not None else None
-        if place is not None and place.ours:
+        if (place is not None and place.ours) or (says is None and _is_instruction(slots, around)):
             return None
-        if (
-            not any(slots[:2])
-            and slots.patch
-            and slots.read is None
-            and around.main is not around.patch
-            and says is None
-        ):
-            return None  # an instruction to PATCH alone, no part of what the resource is
         decision = classify(name, slots, around, says, level=level, arm=self._arm)
         if decision.field is None:
             self.ignored.append(format_path(place.path) if place is not None else name)
@@ -233,6 +225,12 @@ class Tree:
         if node.ref:
             return self.made[node.ref].empty
         return node.type == "array" and node.items is not None and self._empty(node.items)
+
+
+def _is_instruction(slots: Slots, around: Slots) -> bool:
+    """Whether a field is one to PATCH alone, and no part of what the resource is: no other body has it, nor what is read."""
+    create, update, patch, read = slots
+    return patch is not None and not (create or update or read) and around.main is not around.patch
 
 
 def _overlaid(node: Node, says: FieldOverlay | None) -> Node:
