@@ -37,6 +37,12 @@ def field(name: str, model: Model | None = None) -> dict[str, Any]:
     return schema
 
 
+def needs(model: Model) -> dict[str, Any]:
+    """What is asked for, except of what exists already."""
+    found: list[dict[str, Any]] = spec_of(model).get("anyOf", [{}])
+    return found[-1]
+
+
 def test_a_secret_is_given_as_a_reference() -> None:
     schema = field("password")
     assert schema["type"] == "object"
@@ -73,7 +79,7 @@ def test_a_union_has_what_any_variant_has() -> None:
     schema = field("animal")
     assert schema["properties"]["lives"] == {"type": "integer", "format": "int32"}
     assert schema["properties"]["habitat"] == {PRESERVE: True}, "a flag in one variant, a text in the other"
-    assert schema["required"] == ["species", "name"], "and needs what all variants need"
+    assert needs(machine())["properties"]["animal"]["required"] == ["species", "name"], "and needs what all need"
 
 
 def test_lists_are_told_by_keys_only_where_servers_take_them() -> None:
@@ -98,20 +104,35 @@ def test_only_enumerations_that_are_closed_and_exact_are_there() -> None:
 
 
 def test_what_someone_else_gives_is_not_required() -> None:
-    assert spec_of(machine())["required"] == ["sku"], "name is the identity, origin a constant of the overlay"
+    assert needs(machine())["required"] == ["sku"], "name is the identity, origin a constant of the overlay"
+
+
+def test_nor_is_what_the_overlay_has_a_default_for() -> None:
+    size = Node(type="integer", default=1, why="overlay")
+    assert needs(machine(spec=Node(type="object", properties={"size": size}, required=("size",)))) == {}
+
+
+def test_what_exists_already_needs_nothing_but_its_id() -> None:
+    schema = spec_of(machine())
+    assert schema["anyOf"][0] == {"required": ["resourceID"]}
+    assert "required" not in schema
+    assert "required" not in schema["properties"]["sku"]
+    assert needs(machine())["properties"]["sku"] == {"required": ["tier"]}
+    assert needs(machine())["properties"]["animals"] == {"items": {"required": ["species", "name"]}}
+    assert schema["properties"]["animals"]["items"]["required"] == ["name"], "or nobody knew which one is meant"
 
 
 def test_a_required_field_that_nobody_may_write_is_not_required() -> None:
     state = Node(type="string", field=FieldClass.READ_ONLY)
     model = machine(spec=Node(type="object", properties={"state": state, "size": TEXT}, required=("state", "gone")))
-    assert "required" not in spec_of(model)
+    assert needs(model) == {}
     assert "state" not in spec_of(model)["properties"]
 
 
 def test_a_nested_identity_is_not_required() -> None:
     inner = Node(type="object", properties={"id": TEXT, "size": TEXT}, required=("id", "size"))
     model = machine(spec=Node(type="object", properties={"meta": inner}), identity=Identity(field="meta.id"))
-    assert field("meta", model)["required"] == ["size"]
+    assert needs(model)["properties"]["meta"]["required"] == ["size"]
 
 
 def test_the_name_is_bound_as_the_parameter_is() -> None:
@@ -218,6 +239,12 @@ async def test_an_object_with_everything_comes_back_as_it_was(defined: ApiClient
     assert spec["policy"]["deletion"] == "delete", "ours has defaults"
 
 
+async def test_what_exists_is_taken_over_by_saying_little(defined: ApiClient, namespace: str) -> None:
+    lean = an_object("lean", namespace)
+    lean.raw["spec"] = {"resourceID": "/groups/prod/machines/lean", "sku": {"capacity": 3}}
+    await defined.create(lean)
+
+
 async def test_unknown_fields_reach_admission(defined: ApiClient, namespace: str) -> None:
     await defined.create(an_object("odd", namespace, wrong=1, animal={"species": "cat", "name": "tom", "wrong": 2}))
     spec = (await defined.get(MACHINE, "odd", namespace)).raw["spec"]
@@ -228,6 +255,9 @@ async def test_unknown_fields_reach_admission(defined: ApiClient, namespace: str
     ("spec", "where"),
     [
         ({"sku": {}}, "spec.sku.tier"),
+        ({"sku": {"capacity": 1}}, "spec.sku.tier"),
+        ({"animals": [{"name": "tom"}]}, "spec.animals[0].species"),
+        ({"resourceID": "/it", "rules": [{"port": 1}]}, "spec.rules[0].name"),
         ({"sku": {"tier": "Middle"}}, "spec.sku.tier"),
         ({"sku": {"tier": "Small", "capacity": 101}}, "spec.sku.capacity"),
         ({"sku": {"tier": "Small", "ratio": 0.25}}, "spec.sku.ratio"),

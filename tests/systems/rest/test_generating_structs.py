@@ -91,10 +91,10 @@ def test_only_what_is_meant_is_sent(kinds: ModuleType) -> None:
     }
 
 
-def test_what_a_kind_needs_its_class_needs(kinds: ModuleType) -> None:
-    with pytest.raises(TypeError, match="size"):
-        kinds.DiskSpec()
-    assert kinds.MachineSpec(sku=kinds.MachineSku(tier="Small")).origin is UNSET, "the overlay gives it"
+def test_what_a_kind_needs_is_said_and_not_asked_for(kinds: ModuleType) -> None:
+    lean = kinds.Disk(spec=kinds.DiskSpec(resource_id="/it"))
+    assert Scheme().document(lean)["spec"] == {"resourceID": "/it"}, "what exists is taken over by saying little"
+    assert '    """Needed at creation."""' in structs([disk()])
 
 
 def small(kind: str, **properties: Node) -> Model:

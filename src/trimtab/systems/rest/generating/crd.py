@@ -106,8 +106,6 @@ def _spec(model: Model, detail: Detail) -> Document:
     schema = body_schema(model, detail)
     control = _control(model)
     schema["properties"] = {**control, **{k: v for k, v in schema["properties"].items() if k not in control}}
-    if required := [name for name in schema.pop("required", ()) if name not in control]:
-        schema["required"] = required
     return schema
 
 

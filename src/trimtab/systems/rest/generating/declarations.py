@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from trimtab.systems.rest.generating.naming import Names, camel, literal, snake
-from trimtab.systems.rest.generating.schema import closed
+from trimtab.systems.rest.generating.schema import asked, closed
 from trimtab.systems.rest.model import CONTROL, FieldClass, Model, Node
 
 DEPTH = 64
@@ -19,7 +19,6 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     wire: str
     annotation: str
-    required: bool
     description: str
 
     @property
@@ -52,7 +51,6 @@ class _Reader:
         self._found: dict[str, Declared] = {}
         self._pending: list[tuple[str, Node]] = []
         self._known: set[str] = set()
-        self._filled = {f"@/{path.replace('.', '/')}" for path in (model.identity.field, *model.overlay.body)}
 
     def all(self) -> dict[str, Declared]:
         self._ask("@", self._model.spec)
@@ -73,16 +71,20 @@ class _Reader:
         fields = list(_control(self._model)) if key == "@" else []
         for each in fields:
             names.given(each.wire, each.name)
+        needed = asked(self._model, node, key[2:].replace("/", ".") if key.startswith("@") else key)
         for wire, inner in self._properties(node).items():
             if key == "@" and wire in CONTROL:
                 continue
             annotation = self._annotation(inner, f"{key}/{wire.replace('/', '-')}", 0)
             for used in annotation.split("‹")[1:]:
                 uses[used.partition("›")[0]] = None
-            required = wire in node.required and f"{key}/{wire}" not in self._filled
             name = names.given(wire, snake(wire))
-            fields.append(Field(name, wire, annotation, required, self._model.node(inner).description))
+            fields.append(Field(name, wire, annotation, self._text(inner, needed=wire in needed)))
         return Declared(node.description, tuple(fields), tuple(uses))
+
+    def _text(self, node: Node, *, needed: bool) -> str:
+        text = self._model.node(node).description
+        return f"{text} Needed at creation.".strip() if needed else text
 
     def _properties(self, node: Node) -> dict[str, Node]:
         """Of a union, those of all variants; what they disagree on is anything."""
@@ -141,13 +143,13 @@ def _shape(node: Node) -> Node:
 
 
 def _control(model: Model) -> tuple[Field, ...]:
-    asked = ", ".join(p.name for p in model.parameters if p.source == "object")
+    given = ", ".join(p.name for p in model.parameters if p.source == "object")
     return (
-        Field("name", "name", "str", False, "What the service calls it; metadata.name when unset."),
-        Field("parent", "parent", "Parent", False, "The object, or the resource ID, that it is a part of."),
-        Field("parameters", "parameters", "dict[str, str]", False, f"Of its path: {asked}." if asked else ""),
-        Field("resource_id", "resourceID", "str", False, "Of what exists already, to take it over as it is."),
-        Field("policy", "policy", "Policy", False, "What may be done to the resource."),
+        Field("name", "name", "str", "What the service calls it; metadata.name when unset."),
+        Field("parent", "parent", "Parent", "The object, or the resource ID, that it is a part of."),
+        Field("parameters", "parameters", "dict[str, str]", f"Of its path: {given}." if given else ""),
+        Field("resource_id", "resourceID", "str", "Of what exists already, to take it over as it is."),
+        Field("policy", "policy", "Policy", "What may be done to the resource."),
     )
 
 

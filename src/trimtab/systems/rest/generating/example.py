@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.systems.rest.generating.schema import asked
 from trimtab.systems.rest.model import CONTROL, FieldClass, Model, Node
 
 Document = dict[str, Any]
@@ -14,15 +15,14 @@ Document = dict[str, Any]
 def example(model: Model) -> Document:
     """Values are the first that fit; what they should be only the user knows."""
     spec: Document = {}
-    asked = [parameter.name for parameter in model.parameters if parameter.source == "object"]
+    parameters = [parameter.name for parameter in model.parameters if parameter.source == "object"]
     if model.parent:
         spec["parent"] = {"name": f"my-{model.parent.lower()}"}
-    if asked:
-        spec["parameters"] = dict.fromkeys(asked, "text")
-    filled = {model.identity.field, *model.overlay.body}
+    if parameters:
+        spec["parameters"] = dict.fromkeys(parameters, "text")
     spec |= {
         name: value
-        for name, value in _object(model, model.spec, "", filled, ()).items()
+        for name, value in _object(model, model.spec, "", ()).items()
         if name not in CONTROL  # ours, not the service's
     }
     return {
@@ -33,7 +33,7 @@ def example(model: Model) -> Document:
     }
 
 
-def _object(model: Model, node: Node, path: str, filled: set[str], within: tuple[str, ...]) -> Document:
+def _object(model: Model, node: Node, path: str, within: tuple[str, ...]) -> Document:
     made: Document = {}
     node = model.node(node)
     if node.discriminator and node.variants:
@@ -43,10 +43,9 @@ def _object(model: Model, node: Node, path: str, filled: set[str], within: tuple
             node = _both(node, variant)
             made[node.discriminator] = value
             within = (*within, name)
-    for name in node.required:
-        inner, below = node.properties.get(name), f"{path}.{name}" if path else name
-        if inner is not None and name not in made and below not in filled and inner.field is not FieldClass.READ_ONLY:
-            made[name] = _value(model, inner, below, filled, within)
+    for name in asked(model, node, path):
+        if name not in made:
+            made[name] = _value(model, node.properties[name], f"{path}.{name}" if path else name, within)
     return made
 
 
@@ -58,7 +57,7 @@ def _both(node: Node, variant: Node) -> Node:
     )
 
 
-def _value(model: Model, node: Node, path: str, filled: set[str], within: tuple[str, ...]) -> Any:
+def _value(model: Model, node: Node, path: str, within: tuple[str, ...]) -> Any:
     if node.field is FieldClass.SECRET:
         return {"secretRef": {"name": f"my-{model.kind.lower()}", "key": path.rpartition(".")[2].strip("[]") or "key"}}
     followed = model.node(node)
@@ -67,9 +66,9 @@ def _value(model: Model, node: Node, path: str, filled: set[str], within: tuple[
     if followed.type == "object":
         if node.ref and node.ref in within:
             return {}
-        return _object(model, followed, path, filled, (*within, node.ref) if node.ref else within)
+        return _object(model, followed, path, (*within, node.ref) if node.ref else within)
     if followed.type == "array" and followed.items is not None:
-        return [_value(model, followed.items, f"{path}[]", filled, within)] if followed.min_items else []
+        return [_value(model, followed.items, f"{path}[]", within)] if followed.min_items else []
     if followed.type == "string":
         return _text(followed)
     if followed.type in ("integer", "number"):

@@ -3,6 +3,8 @@
 A structural schema has no references, so types are written out where they occur. A type inside itself is cut off there;
 `Detail` bounds the rest. A secret is a reference to a Secret, and a resource ID may be one to another object.
 
+What is required is asked for unless `resourceID` is given: of what exists already, a spec need not say everything.
+
 An enumeration whose values the service takes in any case is not closed here, or what it answers could not be imported.
 """
 
@@ -39,8 +41,25 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
 
 def body_schema(model: Model, detail: Detail) -> Document:
     """Of `spec`, without the control fields. Raises TooLarge."""
-    filled = {model.identity.field, *model.overlay.body} - {""}
-    return _Writer(model, detail, filled).written(model.spec, "", 0)
+    schema = _Writer(model, detail).written(model.spec, "", 0)
+    if needs := _needs(schema):
+        schema["anyOf"] = [{"required": ["resourceID"]}, needs]
+    return schema
+
+
+def asked(model: Model, node: Node, path: str) -> list[str]:
+    """Those of an object's required fields that a spec must have: nobody else gives them."""
+    filled = {model.identity.field, *model.overlay.body}
+    return [
+        name
+        for name in node.required
+        if name in node.properties and _is_asked(node.properties[name], path, name, filled)
+    ]
+
+
+def _is_asked(node: Node, path: str, name: str, filled: set[str]) -> bool:
+    by_overlay = node.default is not None and node.why == "overlay"
+    return not (node.field is FieldClass.READ_ONLY or by_overlay or _below(path, name) in filled)
 
 
 def matchable(pattern: str) -> bool:
@@ -53,10 +72,10 @@ def matchable(pattern: str) -> bool:
 
 
 class _Writer:
-    """`filled` are the paths that someone else gives, so that nobody must."""
+    """Writes one spec. `_within` are the types around the current one."""
 
-    def __init__(self, model: Model, detail: Detail, filled: set[str]) -> None:
-        self._model, self._detail, self._filled = model, detail, filled
+    def __init__(self, model: Model, detail: Detail) -> None:
+        self._model, self._detail = model, detail
         self._within: list[str] = []
         self._count = 0
 
@@ -91,8 +110,12 @@ class _Writer:
         if node.discriminator and node.variants and self._detail.variants:
             self._add_variants(properties, node, path, depth)
         schema: Document = {"type": "object", "properties": properties, PRESERVE: True}
-        if required := [n for n in node.required if n in properties and _below(path, n) not in self._filled]:
+        if required := asked(self._model, node, path):
             schema["required"] = required
+            for name in required if self._detail.descriptions else ():
+                properties[name]["description"] = (
+                    f"{properties[name].get('description', '')} Needed at creation.".strip()
+                )
         return schema
 
     def _properties(self, node: Node, path: str, depth: int) -> Document:
@@ -144,6 +167,27 @@ class _Writer:
         if self._detail.descriptions and (text := _description(node)):
             schema["description"] = text
         return schema
+
+
+def _needs(schema: Document) -> Document:
+    """Takes what is required out of a schema, to be asked for only of what does not exist yet. The keys of a list's items
+    stay: without them nobody knows which item is meant. So do our own forms. In maps nothing is asked for: a condition
+    cannot speak of their values."""
+    if list(schema.get("properties", ())) == ["secretRef"]:
+        return {}
+    needs: Document = {}
+    if required := schema.pop("required", None):
+        needs["required"] = required
+    if inner := {name: found for name, each in schema.get("properties", {}).items() if (found := _needs(each))}:
+        needs["properties"] = inner
+    if isinstance(items := schema.get("items"), dict):
+        if found := _needs(items):
+            needs["items"] = found
+        if keys := schema.get("x-kubernetes-list-map-keys"):
+            items["required"] = list(keys)
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        _needs(values)
+    return needs
 
 
 def _scalar(node: Node) -> Document:

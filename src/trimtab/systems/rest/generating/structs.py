@@ -4,7 +4,8 @@
     await client.create(Machine(metadata=ObjectMeta(name="web"), spec=MachineSpec(sku=MachineSku(tier="Small"))))
 
 A type that several kinds have is one class, unless it differs between them or leads to one that does; then each kind has
-its own. A union is one class with the fields of all its variants, as in the CRD. Caveat: typed writes do not send null.
+its own. A union is one class with the fields of all its variants, as in the CRD. No field is required: an object that takes
+over what exists has only what it wants to say. Caveat: typed writes do not send null.
 """
 
 from __future__ import annotations
@@ -73,12 +74,8 @@ def _struct(name: str, found: Declared, called: dict[str, str]) -> str:
     lines = [f"class {name}(Spec):", f'    """{quoted(found.description or name)}"""', ""]
     for each in found.fields:
         annotation = _PLACEHOLDER.sub(lambda hit: called[hit.group(1)], each.annotation)
-        given = [f"name={literal(each.wire)}"] if each.renamed else []
-        if not each.required:
-            annotation += " | UnsetType"
-            given.insert(0, "default=UNSET")
-        value = f" = field({', '.join(given)})" if each.renamed else " = UNSET" if given else ""
-        lines.append(f"    {each.name}: {annotation}{value}")
+        value = f"field(default=UNSET, name={literal(each.wire)})" if each.renamed else "UNSET"
+        lines.append(f"    {each.name}: {annotation} | UnsetType = {value}")
         if each.description:
             lines.append(f'    """{quoted(each.description)}"""')
     return "\n".join(lines) + "\n"
