@@ -8,6 +8,7 @@ until it changes, a Secret that it refers to changes, someone tells of a change 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -76,6 +77,7 @@ class ObjectController(Controller[Untyped]):
         session = Session(place, subject, self.wake)
         try:
             if subject.deleting:
+                place.looks.left(subject.status.resource_id)
                 return await delete(session)
             return await self._turn(session, known, woken)
         except Halt as halt:
@@ -94,6 +96,7 @@ class ObjectController(Controller[Untyped]):
 
     async def _turn(self, session: Session, known: _Known, woken: bool) -> Result | None:
         subject = session.subject
+        self._count(session)
         told = subject.annotations.get(WAKE, "")
         woken = woken or told != known.wake
         asked: Result | None = None
@@ -102,9 +105,10 @@ class ObjectController(Controller[Untyped]):
         elif subject.control.policy.paused:
             await self._observe_only(session)
         else:
+            began = session.place.clock.now()
             asked = await converge(session)
             known.wake, known.listed = told, ""
-            known.slot = self._slot(session)[0]
+            known.slot = self._slot(session, began)[0]  # of when it was read: later changes are news
         known.attempts = 0
         self._tell(session)
         return asked if asked is not None else self._next(session)
@@ -133,7 +137,7 @@ class ObjectController(Controller[Untyped]):
         looks, identifier = session.place.looks, session.identifier
         collection = looks.collection(identifier, session.values)
         found: Live | Unchanged | None = Unchanged()
-        if collection and looks.count(collection, identifier) >= session.model.batch:
+        if collection and looks.count(collection) >= session.model.batch:
             found = await looks.among(session.caller, identifier, session.values, slot)
             if isinstance(found, Live):
                 return self._is_news(session, known, found)
@@ -151,7 +155,13 @@ class ObjectController(Controller[Untyped]):
         seen, _ = secrets.observed(session.model, found.body)
         return bool(memory.without_nulls(seen) != session.status.observed)
 
-    def _slot(self, session: Session) -> tuple[int, float]:
+    def _count(self, session: Session) -> None:
+        """Siblings that are known are read by one list."""
+        looks, identifier = session.place.looks, session.status.resource_id
+        if identifier and session.status.sync.created:
+            looks.joined(looks.collection(identifier, session.place.service.spec.parameters), identifier)
+
+    def _slot(self, session: Session, at: datetime | None = None) -> tuple[int, float]:
         """In which of its intervals an object is, and the seconds until the next. One that is never looked at is always
         in the same."""
         interval = interval_of(session)
@@ -159,7 +169,7 @@ class ObjectController(Controller[Untyped]):
             return 0, float("inf")
         identifier = session.status.resource_id
         collection = identifier.rpartition("/")[0] if session.model.calls.list is not None else identifier
-        return slot_of(session.place.clock.now(), interval, collection)
+        return slot_of(at or session.place.clock.now(), interval, collection)
 
     def _next(self, session: Session) -> Result | None:
         """When to come again without a reason."""

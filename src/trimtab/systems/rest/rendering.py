@@ -51,7 +51,12 @@ async def render(model: Model, body: Mapping[str, Any], sources: Sources) -> dic
     rendered = await _Renderer(model, sources, missing).value(model.spec, dict(body), "", 0)
     if missing:
         raise Unresolved(missing)
-    return dict(rendered)
+    return named(model, rendered)
+
+
+def named(model: Model, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Under the names of the service, where the spec has others."""
+    return {model.renamed.get(name, name): value for name, value in body.items()}
 
 
 class _Renderer:

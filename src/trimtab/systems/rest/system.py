@@ -35,7 +35,6 @@ SYSTEM = System(
         Rule(kinds=(Secret,), verbs=("get", "list", "watch", "create", "patch")),
         Rule(kinds=(ConfigMap,), verbs=("get", "list", "watch", "create", "patch", "delete")),
         Rule(kinds=("customresourcedefinitions.apiextensions.k8s.io",), verbs=("get",)),
-        Rule(kinds=("validatingwebhookconfigurations.admissionregistration.k8s.io",), verbs=("get", "list", "watch")),
     ),
     managed_rules=(
         Rule(kinds=("customresourcedefinitions.apiextensions.k8s.io",), verbs=("create", "patch", "delete")),

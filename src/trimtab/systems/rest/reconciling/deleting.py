@@ -13,6 +13,7 @@ from trimtab.systems.rest.reconciling import telling
 from trimtab.systems.rest.reconciling.awaiting import vanishing
 from trimtab.systems.rest.reconciling.finding import find
 from trimtab.systems.rest.reconciling.session import Halt, Session
+from trimtab.systems.rest.rendering import named
 from trimtab.systems.rest.state import Operation
 
 
@@ -44,7 +45,9 @@ async def delete(session: Session) -> Result | None:
 
 async def _is_there(session: Session) -> bool:
     if not session.status.resource_id and session.model.identity.server and session.status.sync.pending is not None:
-        session.known_as(await find(session, session.subject.body))  # a creation whose answer was lost
+        session.known_as(
+            await find(session, named(session.model, session.subject.body))
+        )  # a creation whose answer was lost
     if not session.status.resource_id:
         return False
     try:

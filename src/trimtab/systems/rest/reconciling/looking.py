@@ -58,7 +58,8 @@ class Looks:
         self._clock = clock
         self._listings: dict[str, _Listing] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._siblings: dict[str, set[str]] = {}
+        self._siblings: dict[str, int] = {}
+        self._collections: dict[str, str] = {}
 
     async def one(
         self, caller: Caller, identifier: str, values: Mapping[str, str], etag: str = ""
@@ -165,15 +166,21 @@ class Looks:
 
     # --- siblings and times ------------------------------------------------------------------------------------------
 
-    def count(self, collection: str, identifier: str) -> int:
-        """How many objects of this process live in a collection, this one included."""
-        known = self._siblings.setdefault(collection, set())
-        known.add(identifier.lower())
-        return len(known)
+    def joined(self, collection: str, identifier: str) -> None:
+        """An object stands for this member of a collection."""
+        if collection and self._collections.get(identifier) != collection:
+            self.left(identifier)
+            self._collections[identifier] = collection
+            self._siblings[collection] = self._siblings.get(collection, 0) + 1
 
-    def forget(self, identifier: str) -> None:
-        for known in self._siblings.values():
-            known.discard(identifier.lower())
+    def left(self, identifier: str) -> None:
+        collection = self._collections.pop(identifier, "")
+        if collection:
+            self._siblings[collection] -= 1
+
+    def count(self, collection: str) -> int:
+        """How many members of a collection have objects here."""
+        return self._siblings.get(collection, 0)
 
 
 class _Listing(msgspec.Struct, frozen=True):

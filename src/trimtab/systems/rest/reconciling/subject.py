@@ -30,7 +30,8 @@ class Control(Spec):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An object at one revision. `body` is what it wants of the service, as it was written: references unresolved."""
+    """An object at one revision. `body` is what it wants of the service, as it was written: under the names of the spec,
+    with references unresolved."""
 
     raw: Untyped
     control: Control
@@ -78,7 +79,7 @@ def read(model: Model, obj: Untyped) -> Subject:
     return Subject(
         raw=obj,
         control=control,
-        body={model.renamed.get(name, name): value for name, value in spec.items() if name not in CONTROL},
+        body={name: value for name, value in spec.items() if name not in CONTROL},
         status=status,
         generation=int(metadata.get("generation") or 0),
         claimed=FINALIZER in (metadata.get("finalizers") or ()),
