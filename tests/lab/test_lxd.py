@@ -130,6 +130,12 @@ async def test_a_project_is_given_features_that_nobody_asked_for(api: Raw, fresh
     }  # fmt: skip
 
 
+async def test_a_patch_of_a_project_replaces_its_whole_config(api: Raw, fresh: str) -> None:
+    await api.done("POST", PROJECTS, {"name": fresh, "config": {"features.images": "false"}})
+    await api.done("PATCH", f"{PROJECTS}/{fresh}", {"config": {"user.team": "blue"}})
+    assert (await held(api, f"{PROJECTS}/{fresh}"))["config"] == {"user.team": "blue"}
+
+
 async def test_a_pool_has_no_etag_and_the_server_adds_its_source(api: Raw, pool: str) -> None:
     said = await api.say("GET", pool)
     assert "etag" not in said.headers
