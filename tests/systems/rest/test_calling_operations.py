@@ -195,6 +195,12 @@ async def test_one_poll_is_one_request(service: Service, world: World) -> None:
     assert world.asked == ["GET /o"]
 
 
+async def test_where_there_is_nothing_to_ask_the_next_look_tells(service: Service, world: World) -> None:
+    at = operation(world, "resource")
+    assert await poll(service, model(), at, resource="", now=NOW, chance=random.Random(1)) == Done()
+    assert world.seen == []
+
+
 async def test_a_monitor_may_move(service: Service, world: World) -> None:
     world.answers = [said({"status": "Running"}, Azure_AsyncOperation="/elsewhere"), web.Response(status=202)]
     after = await look(service, operation(world))

@@ -91,6 +91,11 @@ async def test_a_body_goes_out_with_its_type_its_wrap_and_its_key(service: Servi
     assert (sent["Content-Type"], sent["Idempotency-Key"]) == ("application/merge-patch+json", "k-1")
 
 
+async def test_what_has_no_body_is_not_wrapped(service: Service, world: World) -> None:
+    await service.call(Request(verb="delete", method="DELETE", url="/things/a", wrap="silence"))
+    assert world.bodies == [b""]
+
+
 async def test_headers_of_a_request_never_replace_the_credential(service: Service, world: World) -> None:
     await service.call(get(headers={"authorization": "Bearer of-somebody-else"}))
     assert world.seen[0].headers.getall("Authorization") == [f"Bearer {TOKEN}"]

@@ -43,6 +43,18 @@ async def test_a_429_pauses_the_scope_and_not_one_object(clock: FakeClock) -> No
             assert (await service.call(request("GET", "/b"))).status == 200
 
 
+async def test_a_429_of_a_resource_that_waits_for_another_pauses_nobody(clock: FakeClock) -> None:
+    details = [{"code": "ReferencedResourceNotProvisioned", "message": "the subnet is not in Succeeded state"}]
+    error = {"code": "RetryableError", "message": "A retryable error occurred.", "details": details}
+    async with serving() as world:
+        world.answers = [web.json_response({"error": error}, status=429)]
+        async with Service(world.url, clock=clock, throttle=throttle(clock)) as service:
+            with pytest.raises(CallError) as raised:
+                await service.call(request("PUT", "/subscriptions/one/nic"))
+            assert raised.value.kind is ErrorClass.DEPENDENCY
+            assert (await service.call(request("PUT", "/subscriptions/one/other"))).status == 200
+
+
 async def test_another_subscription_goes_on(clock: FakeClock) -> None:
     async with serving() as world:
         world.answers = [web.Response(status=429, headers={"Retry-After": "40"})]
@@ -57,7 +69,7 @@ async def test_another_subscription_goes_on(clock: FakeClock) -> None:
 async def test_a_429_that_does_not_say_how_long_pauses_longer_each_time(clock: FakeClock) -> None:
     budgets, pauses = throttle(clock), []
     for _ in range(4):
-        budgets.learn(request(), "s", 429, {}, None)
+        budgets.learn(request(), "s", {}, refused=True, wish=None)
         with pytest.raises(CallError) as raised:
             await budgets.enter(request(), "s")
         assert raised.value.retry_after is not None
@@ -68,7 +80,7 @@ async def test_a_429_that_does_not_say_how_long_pauses_longer_each_time(clock: F
 
 async def test_a_short_pause_is_waited_out(clock: FakeClock) -> None:
     budgets = throttle(clock)
-    budgets.learn(request(), "s", 429, {}, 1.5)
+    budgets.learn(request(), "s", {}, refused=True, wish=1.5)
     entering = asyncio.create_task(budgets.enter(request(), "s"))
     await clock.advance(1.4)
     assert not entering.done()
@@ -105,12 +117,16 @@ async def test_who_would_wait_for_too_long_is_told_and_takes_no_turn(clock: Fake
 
 async def test_a_class_whose_allowance_runs_out_slows_down_before_a_429(clock: FakeClock) -> None:
     budgets = throttle(clock)
-    budgets.learn(request("PUT"), "s", 200, {"x-ms-ratelimit-remaining-subscription-global-writes": "0"}, None)
+    budgets.learn(
+        request("PUT"), "s", {"x-ms-ratelimit-remaining-subscription-global-writes": "0"}, refused=False, wish=None
+    )
     with pytest.raises(CallError) as raised:
         await budgets.enter(request("PUT"), "s")
     assert raised.value.retry_after == 5
     await budgets.enter(request("GET"), "s")
-    budgets.learn(request("GET"), "s", 200, {"x-ms-ratelimit-remaining-subscription-global-reads": "5"}, None)
+    budgets.learn(
+        request("GET"), "s", {"x-ms-ratelimit-remaining-subscription-global-reads": "5"}, refused=False, wish=None
+    )
     slowed = asyncio.create_task(budgets.enter(request("GET"), "s"))
     await clock.advance(0.7)
     assert not slowed.done()
@@ -120,19 +136,19 @@ async def test_a_class_whose_allowance_runs_out_slows_down_before_a_429(clock: F
 
 async def test_a_pause_ends_within_an_hour_whatever_the_service_says(clock: FakeClock) -> None:
     budgets = throttle(clock)
-    budgets.learn(request(), "s", 429, {}, 10.0**9)
+    budgets.learn(request(), "s", {}, refused=True, wish=10.0**9)
     await clock.advance(3600)
     await budgets.enter(request(), "s")
 
 
 async def test_many_scopes_are_forgotten_but_not_those_that_wait(clock: FakeClock) -> None:
     budgets = throttle(clock)
-    budgets.learn(request(), "paused", 429, {}, 600)
+    budgets.learn(request(), "paused", {}, refused=True, wish=600)
     for number in range(3000):
         await budgets.enter(request(), f"scope {number}")
         await clock.advance(1)
         if number == 500:
-            budgets.learn(request(), "paused", 429, {}, 3600)
+            budgets.learn(request(), "paused", {}, refused=True, wish=3600)
     with pytest.raises(CallError):
         await budgets.enter(request(), "paused")
 

@@ -38,6 +38,9 @@ _CODES: tuple[tuple[Meaning, str], ...] = (
         ResourceGroupNotFound ParentResourceNotFound ResourceGroupBeingDeleted""",
     ),
     (Meaning(ErrorClass.DEPENDENCY, WRITES, (400,)), "ResourceNotFound NotFound"),
+    # A 429 of one resource that waits for another, and no word of too many requests.
+    (_NOT_READY, "RetryableError RetryableErrorDueToAnotherOperation"),
+    (Meaning(ErrorClass.TRANSIENT, OTHERS), "RetryableError RetryableErrorDueToAnotherOperation"),
     (Meaning(ErrorClass.GONE, OTHERS), "ResourceGroupNotFound ParentResourceNotFound ResourceNotFound"),
     (Meaning(ErrorClass.GONE, OTHERS, (404, 410)), "NotFound"),
     (Meaning(ErrorClass.GONE, ("read", "delete")), "ResourceGroupBeingDeleted DeletedVaultNotFound"),
@@ -51,8 +54,7 @@ _CODES: tuple[tuple[Meaning, str], ...] = (
     (Meaning(ErrorClass.PRECONDITION), "EtagMismatch PreconditionFailed ConditionNotMet"),
     (
         Meaning(ErrorClass.THROTTLED),
-        """RetryableError RetryableErrorDueToAnotherOperation TooManyRequests OperationThrottled
-        SubscriptionRequestsThrottled ResourceRequestsThrottled""",
+        "TooManyRequests OperationThrottled SubscriptionRequestsThrottled ResourceRequestsThrottled",
     ),
     (Meaning(ErrorClass.EXISTS, ("create",)), "ResourceExists AlreadyExists ResourceAlreadyExists EntityAlreadyExists"),
     (Meaning(ErrorClass.EXISTS, ("create", "update")), "RoleAssignmentExists"),

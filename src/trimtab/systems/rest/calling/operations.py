@@ -89,10 +89,11 @@ def begin(
 async def poll(
     caller: Caller, model: Model, operation: Operation, *, resource: str = "", now: datetime, chance: Chance
 ) -> Operation | Done | Failed:
-    """One look. `resource` is the URL that reads the resource, for an operation that is followed there."""
+    """One look. `resource` is the URL that reads the resource, for an operation that is followed there. Where there is
+    none (the service chooses the ID, or reads by lists only), there is nothing to ask, and the next look at all tells."""
     url = operation.url or resource
     if not url:
-        raise ValueError(f"the operation is followed at the resource ({operation.style}), whose URL is not given")
+        return Done()
     overlay = model.overlay
     request = Request(verb="poll", method="GET", url=url, envelope=overlay.envelope, rules=overlay.errors)
     operation = replace(operation, polls=operation.polls + 1)

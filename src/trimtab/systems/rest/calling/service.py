@@ -156,7 +156,7 @@ class Service:
     async def _sent(self, request: Request, url: str, credential: Mapping[str, Redacted]) -> Response:
         headers: dict[str, str | Redacted] = {"Accept": "application/json", **self._headers, **request.headers}
         body: bytes | None = None
-        if request.body is not None or request.wrap:
+        if request.body is not None:
             headers["Content-Type"] = request.content_type
             body = orjson.dumps(wrapped(request.body, request.wrap))
         if request.idempotency_key:
@@ -207,7 +207,18 @@ class Service:
     async def _read(self, request: Request, response: Response, scope: str) -> Answer:
         headers = self._clean({name.lower(): value for name, value in response.headers.items()})
         wish = retry_after(headers.get("retry-after"), self._clock.now())
-        self._throttle.learn(request, scope, response.status, headers, wish)
+        refused = False
+        try:
+            return await self._answer(request, response, headers, wish)
+        except CallError as error:
+            refused = error.kind is ErrorClass.THROTTLED
+            raise
+        finally:
+            self._throttle.learn(request, scope, headers, refused=refused, wish=wish)
+
+    async def _answer(
+        self, request: Request, response: Response, headers: Mapping[str, str], wish: float | None
+    ) -> Answer:
         content = await response.read()
         ok = response.ok or (response.status == 304 and _asked_for(request))
         try:
@@ -216,8 +227,7 @@ class Service:
             raise self._unreadable(request, response.status, str(error), wish) from None
         text = "" if raw is not None or not content else content[:2048].decode("utf-8", "replace")
         if not ok or error_inside(raw):
-            status = _status(response.status, raw)
-            secrets = self._secrets()
+            status, secrets = _status(response.status, raw), self._secrets()
             raise error_of(request, status, raw, text=text, retry_after=wish, headers=headers, secrets=secrets)
         return Answer(
             status=response.status,

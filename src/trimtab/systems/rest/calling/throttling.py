@@ -62,10 +62,13 @@ class Throttle:
             bucket.put_back()
             raise
 
-    def learn(self, request: Request, scope: str, status: int, headers: Mapping[str, str], wish: float | None) -> None:
-        """From an answer; the names of headers are in lower case."""
+    def learn(
+        self, request: Request, scope: str, headers: Mapping[str, str], *, refused: bool, wish: float | None
+    ) -> None:
+        """From an answer; the names of headers are in lower case. `refused`: it said that there are too many requests,
+        which a 429 alone does not: ARM also has it for a resource that waits for another."""
         there, kind, now = self._of(scope), class_of(request), self._clock.monotonic()
-        if status == 429:
+        if refused:
             there.refusals += 1
             asked = wish if wish is not None else FIRST_PAUSE * 2.0 ** min(there.refusals - 1, 5)
             there.paused = max(there.paused, now + min(max(asked, 1.0), LONGEST_PAUSE))
