@@ -71,7 +71,7 @@ async def _from_files(options: Options) -> Model:
     if options.definition is not None:
         planned, service = given(options.definition, sources, "")
     else:
-        planned = proposed(sources, sources.name, ())
+        planned, _ = proposed(sources, sources.name, ())
     chosen = _chosen([each.definition for each in planned], options.kind)
     found: Planned = next(each for each in planned if each.definition is chosen)
     name = chosen.spec.service_ref

@@ -57,8 +57,7 @@ def generate(options: Options) -> int:
 
 async def _generate(options: Options) -> int:
     sources = await gathered(options.spec, options.root)
-    for why in sources.left_out:
-        print(f"left out: {why}", file=sys.stderr)
+    _note(sources.left_out)
     made = _made(options, sources)
     if options.out is None:
         parts = [*_crds(made), *cluster(made.models, made.service.name)]
@@ -77,7 +76,8 @@ def _made(options: Options, sources: Sources) -> Made:
         name = planned[0].definition.spec.service_ref
     else:
         name = options.service or sources.name
-        planned = proposed(sources, _checked(name), options.only)
+        planned, notes = proposed(sources, _checked(name), options.only)
+        _note(notes)
     service = own or service_for(_checked(name), options.endpoint, sources)
     if own is not None and options.endpoint:
         service = own.replace(spec=own.spec.replace(endpoint=options.endpoint))
@@ -109,8 +109,7 @@ def _compiled(service: RestService, planned: list[Planned], *, strict: bool) -> 
         for why in wrong[:-1]:
             complain(why)
         raise Problem(wrong[-1])
-    for why in wrong:
-        print(f"left out: {' '.join(why.split())}; write a RestDefinition for it if you need it", file=sys.stderr)
+    _note([f"{why}; write a RestDefinition for it if you need it" for why in wrong])
     return made
 
 
@@ -133,6 +132,11 @@ def _write(folder: Path, made: Made) -> None:
     for name in files:
         print(folder / name)
     print(f"{len(made.models)} kinds of {made.service.name}", file=sys.stderr)
+
+
+def _note(left_out: Sequence[str]) -> None:
+    for why in left_out:
+        print(f"left out: {' '.join(why.split())}", file=sys.stderr)
 
 
 def _crds(made: Made) -> list[Document]:

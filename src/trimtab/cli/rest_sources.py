@@ -39,8 +39,8 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """All documents that were asked for. `name` is what a service of them may be called; `left_out` are files of a folder
-    that are no documents, with the reason."""
+    """All documents that were asked for: the newest first, previews last. `name` is what a service of them may be called;
+    `left_out` are files of a folder that are no documents, with the reason."""
 
     name: str
     found: tuple[Source, ...]
@@ -65,14 +65,18 @@ async def gathered(spec: str, root: Path | None) -> Sources:
         raise Problem(str(error)) from None
 
 
-def proposed(sources: Sources, service: str, only: Sequence[str]) -> list[Planned]:
-    """The kinds that the documents have, by their URLs. Two documents' kinds of one name are told apart by the
-    documents' names; what a second document says of a path that the first has already is left out."""
+def proposed(sources: Sources, service: str, only: Sequence[str]) -> tuple[list[Planned], list[str]]:
+    """The kinds that the documents have, by their URLs, and notes on what is left out. Two documents' kinds of one name are
+    told apart by the documents' names; a path that several have, as versions of an API do, is taken from the newest."""
     planned: list[Planned] = []
+    notes = []
     for source in sources.found:
         definitions = _definitions(source, service, only)
         if len(sources.found) > 1:
-            definitions = _apart(definitions, [each.definition for each in planned], source)
+            kept = _apart(definitions, [each.definition for each in planned], source)
+            if len(kept) < len(definitions):
+                notes.append(f"{source.label}: {len(definitions) - len(kept)} resources that another document has")
+            definitions = kept
         planned += [Planned(definition, source) for definition in definitions]
     for word in only:
         if not any(_chosen(source, service, (word,)) for source in sources.found):
@@ -81,7 +85,7 @@ def proposed(sources: Sources, service: str, only: Sequence[str]) -> list[Planne
         raise Problem(
             f"{sources.name} has no paths that are resources: write a RestDefinition, see --definitions", FAILED
         )
-    return planned
+    return planned, notes
 
 
 def given(file: Path, sources: Sources, service: str) -> tuple[list[Planned], RestService | None]:
@@ -154,6 +158,8 @@ def _from_folder(folder: Path, root: Path | None) -> Sources:
         raise Problem(
             f"no file in {folder} is an OpenAPI document with paths{more}", NOT_FOUND if not left_out else FAILED
         )
+    found.sort(key=lambda source: source.document.version, reverse=True)
+    found.sort(key=lambda source: "preview" in source.document.version.lower())
     return Sources(slug(folder.resolve().name), tuple(found), left_out=tuple(left_out))
 
 
@@ -200,8 +206,16 @@ def _apart(definitions: list[RestDefinition], before: list[RestDefinition], sour
     for each in new:
         kind = each.spec.names.kind
         if kind in kinds or each.spec.names.plural in kinds:
-            names[kind] = camel(slug(Path(source.label).name)) + kind
+            names[kind] = _free(camel(slug(Path(source.label).name)) + kind, kinds)
+            kinds |= {names[kind], plural_name(names[kind])}
     return [_renamed(each, names) for each in new]
+
+
+def _free(kind: str, taken: set[str]) -> str:
+    name, number = kind, 2
+    while name in taken or plural_name(name) in taken:
+        name, number = f"{kind}{number}", number + 1
+    return name
 
 
 def _renamed(definition: RestDefinition, names: dict[str, str]) -> RestDefinition:
