@@ -15,7 +15,8 @@ from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.apply import apply
 from trimtab.runtime.objects import uncached
-from trimtab.systems.rest.generating.cluster import cluster
+from trimtab.runtime.rights import RBAC
+from trimtab.systems.rest.generating.cluster import cluster, webhook_of
 from trimtab.systems.rest.generating.crd import crd
 from trimtab.systems.rest.model import Model
 
@@ -50,13 +51,35 @@ class Defining:
             if document["kind"] != "ValidatingWebhookConfiguration" or self._webhooks:
                 await apply(direct, Untyped(document), manager=MANAGER)
 
-    async def undefine(self, client: Client, plural: str, group: str) -> None:
-        """Take away the CRD, if it is ours. No object of the kind is left."""
+    async def undefine(self, client: Client, plural: str, group: str, service: str) -> None:
+        """Take away the CRD, if it is ours, and with the last kind of a service, which is named then, what was granted
+        for it. No object of the kind is left."""
         if not self._manage:
             return
-        there = await _find(uncached(client), CRD, f"{plural}.{group}")
-        if there is not None and OURS in (there.metadata.labels or {}):
-            await client.delete(Ref(CRD, there.name))
+        await _remove(client, CRD, f"{plural}.{group}")
+        if service:
+            for kind, name in granted(service):
+                await _remove(client, kind, name)
+
+
+async def _remove(client: Client, kind: Named, name: str) -> None:
+    there = await _find(uncached(client), kind, name)
+    if there is not None and OURS in (there.metadata.labels or {}):
+        await client.delete(Ref(kind, name))
+
+
+def granted(service: str) -> list[tuple[Named, str]]:
+    """What `cluster` makes for a service."""
+    role, binding = Named(RBAC, "ClusterRole"), Named(RBAC, "ClusterRoleBinding")
+    name = f"trimtab:rest:{service}"
+    webhook = Named("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
+    return [
+        (binding, name),
+        (role, name),
+        (role, f"{name}:view"),
+        (role, f"{name}:edit"),
+        (webhook, webhook_of(service)),
+    ]
 
 
 async def _find(client: Client, kind: Named, name: str) -> Any:

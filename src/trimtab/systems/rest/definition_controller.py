@@ -13,6 +13,7 @@ import asyncio
 import random
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Named, Query, Ref
@@ -24,7 +25,7 @@ from trimtab.runtime.apply import apply
 from trimtab.runtime.changes import Change
 from trimtab.runtime.controller import Watch
 from trimtab.runtime.finalizers import finalizer
-from trimtab.runtime.objects import uid_of, uncached
+from trimtab.runtime.objects import is_deleting, uid_of, uncached
 from trimtab.runtime.status import ready, write_status
 from trimtab.runtime.system import NAMESPACE
 from trimtab.systems.rest import models
@@ -150,7 +151,13 @@ class DefinitionController(Controller[RestDefinition]):
             return known, ""
         try:
             model = await asyncio.to_thread(
-                compile_model, document, definition, service=service.spec, service_name=service.name, group=group
+                compile_model,
+                document,
+                definition,
+                service=service.spec,
+                service_name=service.name,
+                group=group,
+                parent=await self._parent(definition),
             )
             kept = models.config_map(model, made_of)
         except CompileError as error:
@@ -159,6 +166,15 @@ class DefinitionController(Controller[RestDefinition]):
             raise Problem("ModelTooLarge", str(error)) from None
         await apply(uncached(self.client), kept, manager="trimtab-rest", current=there)
         return model, ""
+
+    async def _parent(self, definition: RestDefinition) -> RestDefinition | None:
+        if not definition.spec.parent:
+            return None
+        for other in (await self.client.list(RestDefinition, Query())).items:
+            spec = other.spec
+            if (spec.service_ref, spec.names.kind) == (definition.spec.service_ref, definition.spec.parent):
+                return other
+        return None
 
     async def _kept(self, name: str) -> ConfigMap | None:
         try:
@@ -169,9 +185,15 @@ class DefinitionController(Controller[RestDefinition]):
             return None
 
     async def _siblings(self, model: Model) -> list[Model]:
-        """All kinds of the same service, for what is granted to them together."""
-        others = [c.place.model for c in self._running.values() if c.place is not None]
-        return [model, *(other for other in others if other.service == model.service and other.plural != model.plural)]
+        """All kinds of the same service, for what is granted to them together. Only their names count there."""
+        found = [model]
+        for other in (await self.client.list(RestDefinition, Query())).items:
+            spec = other.spec
+            if spec.service_ref == model.service and spec.names.plural != model.plural and not is_deleting(other):
+                scale = spec.scale.spec_replicas_path if spec.scale else ""
+                names = {"kind": spec.names.kind, "plural": spec.names.plural, "version": spec.version}
+                found.append(msgspec.structs.replace(model, **names, scale_spec=scale))
+        return found
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -227,7 +249,11 @@ class DefinitionController(Controller[RestDefinition]):
             why = f"{left} objects of the kind are left: delete them first, with spec.policy.deletion: detach to leave the rest"
             raise Problem("InUse", why)
         await self._end(definition.name)
-        await self._defining.undefine(self.client, definition.spec.names.plural, group)
+        others = (await self.client.list(RestDefinition, Query())).items
+        last = not any(o.spec.service_ref == definition.spec.service_ref and o.name != definition.name for o in others)
+        await self._defining.undefine(
+            self.client, definition.spec.names.plural, group, definition.spec.service_ref if last else ""
+        )
         try:
             name = models.name_of(definition.spec.names.plural, group)
             await self.client.delete(Ref(ConfigMap, name, NAMESPACE))

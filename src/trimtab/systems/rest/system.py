@@ -40,11 +40,11 @@ SYSTEM = System(
         Rule(kinds=("customresourcedefinitions.apiextensions.k8s.io",), verbs=("create", "patch", "delete")),
         Rule(
             kinds=("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"),
-            verbs=("get", "create", "patch", "escalate", "bind"),
+            verbs=("get", "create", "patch", "delete", "escalate", "bind"),
         ),
         Rule(
             kinds=("validatingwebhookconfigurations.admissionregistration.k8s.io",),
-            verbs=("create", "patch"),
+            verbs=("create", "patch", "delete"),
         ),
     ),
     admissions=ADMISSIONS,
