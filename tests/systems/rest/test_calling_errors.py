@@ -48,6 +48,10 @@ GONE, EXISTS = ErrorClass.GONE, ErrorClass.EXISTS
         ("patch", 404, "ResourceNotFound", "", GONE),
         ("update", 404, "", "", GONE),
         ("delete", 410, "", "", GONE),
+        ("delete", 400, "BadRequest", "Cannot delete 'a' since it has linked servers.", DEPENDENCY),
+        ("delete", 409, "", "volume is in use by a container", DEPENDENCY),
+        ("delete", 400, "", "whatever", DEPENDENCY),
+        ("update", 400, "DeploymentFailed", "failed due to an intermittent error. Please try again.", TRANSIENT),
         # someone else
         ("update", 409, "AnotherOperationInProgress", "", CONFLICT),
         ("update", 409, "Conflict", "", CONFLICT),

@@ -172,6 +172,8 @@ def _by_status(status: int, verb: str) -> ErrorClass:
         return ErrorClass.TRANSIENT
     if status in (423, 424):  # locked; a failed dependency
         return ErrorClass.DEPENDENCY
+    if verb == "delete" and status in (400, 422):  # nobody can change the spec of what is to go: most wait for others
+        return ErrorClass.DEPENDENCY
     if status == 429:
         return ErrorClass.THROTTLED
     return ErrorClass.UNKNOWN

@@ -106,6 +106,8 @@ _WAIT = (
     r"\bnot (?:yet )?(?:been )?(?:provisioned|ready|in (?:a )?succeeded state)"
     r"|still (?:being )?(?:creat|provision)|operation (?:is )?in progress"
 )
+_FIRST = r"can ?not (?:be )?delete|in use|still (?:has|have|contains)|not empty|referenced by"
+_AGAIN = r"intermittent|temporar(?:y|ily)|(?:please )?(?:try|retry) (?:again|later)"
 _SLOWER = r"too many requests|rate limit|throttl"
 
 BY_MESSAGE: tuple[tuple[re.Pattern[str], Meaning], ...] = (
@@ -113,5 +115,7 @@ BY_MESSAGE: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (re.compile(_IMMUTABLE, re.IGNORECASE), Meaning(ErrorClass.IMMUTABLE, WRITES, (400, 409, 422))),
     (re.compile(r"\betag\b|if-match", re.IGNORECASE), Meaning(ErrorClass.PRECONDITION, (), (409,))),
     (re.compile(_WAIT, re.IGNORECASE), Meaning(ErrorClass.DEPENDENCY, WRITES, (400, 404, 422))),
+    (re.compile(_FIRST, re.IGNORECASE), Meaning(ErrorClass.DEPENDENCY, ("delete",), (400, 409, 422))),
+    (re.compile(_AGAIN, re.IGNORECASE), Meaning(ErrorClass.TRANSIENT, (), (400,))),
     (re.compile(_SLOWER, re.IGNORECASE), Meaning(ErrorClass.THROTTLED, (), (403, 503))),
 )
