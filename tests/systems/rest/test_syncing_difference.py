@@ -112,6 +112,23 @@ def test_what_the_service_adds_to_the_items_of_a_list_comes_and_goes_without_dri
     assert difference(MODEL, desired=body, applied=body, live=after, known=known).empty
 
 
+def test_no_secret_is_in_a_known_difference() -> None:
+    body = sealed(MODEL, {"properties": {"steps": [{"x": 1, "key": "sesame"}]}}, KEY)
+    live = {"properties": {"steps": [{"x": 1, "key": "sesame"}, {"x": 2, "key": "sesame"}]}}
+    known = settle(MODEL, body, live, previous=None).known
+    assert known == {"properties.steps": {"value": [{"x": 1}, {"x": 2}]}}
+    assert difference(MODEL, desired=body, applied=body, live=live, known=known).empty
+    assert "'sesame'" not in repr(difference(MODEL, desired=body, applied=body, live=live))
+
+
+def test_a_large_set_is_known_in_any_order() -> None:
+    body = {"properties": {"hosts": ["x"]}}
+    hosts = [f"host-{number}" for number in range(1000)]
+    known = settle(MODEL, body, {"properties": {"hosts": hosts}}, previous=None).known
+    live = {"properties": {"hosts": hosts[::-1]}}
+    assert difference(MODEL, desired=body, applied=body, live=live, known=known).empty
+
+
 def test_a_changed_secret_is_intent_and_no_secret_is_ever_drift() -> None:
     old = sealed(MODEL, {"properties": {"secret": "hunter2", "create": "a"}}, KEY)
     new = sealed(MODEL, {"properties": {"secret": "swordfish", "create": "a"}}, KEY)

@@ -62,9 +62,9 @@ def test_what_is_below_a_class_has_it_and_writers_are_those_of_all_above() -> No
     )
     model = kind(patch=Writer.PATCH, tags_patch=False, properties={"fixed": fixed})
     found = walk(model, {"properties": {"fixed": {"a": "x", "b": "y"}}})
-    assert found["properties.fixed.a"].create_only
+    assert found["properties.fixed.a"].fixed({})
     assert found["properties.fixed.a"].writers == Writer.CREATE | Writer.UPDATE
-    assert found["properties.fixed.b"].create_only
+    assert found["properties.fixed.b"].fixed({})
     assert found["properties.fixed.b"].hidden
 
 

@@ -350,6 +350,95 @@ def test_there_is_one_way_to_leave_an_item_out_of_a_list() -> None:
     assert next_removal(PUT, leaf, 0, desired={"properties": {"rules": [{"name": "a"}]}}) is None
 
 
+POOL = Node(
+    type="object",
+    required=("name",),
+    properties={
+        "name": Node(type="string"),
+        "disk": Node(type="string", field=FieldClass.CREATE_ONLY),
+        "count": Node(type="integer", field=FieldClass.INITIAL),
+    },
+)
+POOLS = {
+    "pools": Node(type="array", keys=("name",), items=POOL),
+    "poolsByName": Node(type="map", items=POOL),
+}
+
+
+@pytest.mark.parametrize("overlay", [Overlay(), Overlay(update="replace")])
+def test_a_new_item_is_given_what_only_a_creation_takes_and_an_old_one_keeps_it(overlay: Overlay) -> None:
+    model = kind(patch=Writer.NONE, properties=POOLS, overlay=overlay)
+    applied = {"properties": {"pools": [{"name": "a", "disk": "ssd", "count": 1}]}}
+    live = {"properties": {"pools": [{"name": "a", "disk": "ssd", "count": 7}]}}
+    new = {"name": "b", "disk": "hdd", "count": 2}
+    desired = {"properties": {"pools": [{"name": "a", "disk": "ssd", "count": 3}, new]}}
+    assert sent(model, desired, applied, live)[1] == {
+        "properties": {"pools": [{"name": "a", "disk": "ssd", "count": 7}, new]}
+    }
+    # And an item that another hand removed is made again, as a whole.
+    assert sent(model, applied, applied, {"properties": {"pools": []}})[1] == applied
+    # And one that is no longer wanted goes, whatever it was made with.
+    both = {"properties": {"pools": [*applied["properties"]["pools"], new]}}
+    assert sent(model, applied, both, both)[1] == applied
+
+
+def test_a_new_value_of_a_map_is_given_what_only_a_creation_takes() -> None:
+    model = kind(patch=Writer.NONE, properties=POOLS)
+    desired = {"properties": {"poolsByName": {"a": {"name": "a", "disk": "ssd", "count": 1}}}}
+    assert sent(model, desired, {}, {"properties": {"poolsByName": {}}})[1] == desired
+
+
+def test_what_only_a_creation_takes_is_not_changed_in_an_item_that_is_there() -> None:
+    model = kind(patch=Writer.NONE, properties=POOLS)
+    old = {"properties": {"pools": [{"name": "a", "disk": "ssd"}]}}
+    with pytest.raises(Unwritable, match="disk"):
+        written(model, {"properties": {"pools": [{"name": "a", "disk": "hdd"}]}}, old, old)
+
+
+def test_a_list_that_only_a_creation_takes_gets_no_items_later() -> None:
+    fixed = Node(type="array", keys=("name",), field=FieldClass.CREATE_ONLY, items=POOL)
+    model = kind(patch=Writer.NONE, properties={"pools": fixed})
+    old = {"properties": {"pools": [{"name": "a"}]}}
+    with pytest.raises(Unwritable, match="name=b"):
+        written(model, {"properties": {"pools": [{"name": "a"}, {"name": "b"}]}}, old, old)
+
+
+def test_nothing_is_left_of_the_variant_that_it_was() -> None:
+    shape = Node(
+        type="object",
+        discriminator="kind",
+        variants={"round": "Round", "square": "Square"},
+        properties={"kind": Node(type="string")},
+    )
+    both = {"kind": Node(type="string")}
+    model = msgspec.structs.replace(
+        kind(patch=Writer.NONE, properties={"shape": shape}),
+        types={
+            "Round": Node(type="object", properties={**both, "radius": Node(), "precision": Node()}),
+            "Square": Node(type="object", properties={**both, "side": Node()}),
+        },
+    )
+    applied = {"properties": {"shape": {"kind": "round", "radius": 1}}}
+    live = {"properties": {"shape": {"kind": "round", "radius": 1, "precision": 2}}}
+    desired = {"properties": {"shape": {"kind": "square", "side": 3}}}
+    assert sent(model, desired, applied, live)[1] == desired
+
+
+def test_the_last_tag_of_arm_goes_by_no_tags_at_all() -> None:
+    applied = {"tags": {"a": "1"}}
+    assert sent(PATCH, {}, applied, applied) == ("patch", {"tags": {}})
+    assert sent(PLAIN_PATCH, {}, applied, applied) == ("patch", {"tags": None})
+
+
+def test_the_overlay_may_say_how_an_object_is_removed_as_a_whole() -> None:
+    model = msgspec.structs.replace(PUT, overlay=Overlay(removal={"properties.net": "null"}))
+    applied = {"properties": {"mode": "on", "net": {"a": "x"}}}
+    assert sent(model, {"properties": {"mode": "on"}}, applied, applied)[1] == {
+        "properties": {"mode": "on", "net": None}
+    }
+    assert next_removal(model, walk(model, applied)["properties.net.a"], 0) is None
+
+
 def test_nothing_that_is_given_is_changed() -> None:
     desired = {"tags": {"a": "1"}, "properties": {"rules": [{"name": "a", "port": 1}], "secret": "x"}}
     applied = {"tags": {"b": "1"}, "properties": {"rules": [{"name": "b"}], "net": {"a": "x"}}}

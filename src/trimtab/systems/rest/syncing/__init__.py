@@ -3,6 +3,7 @@
 paths        names of fields, and reading and changing a value by them
 leaves       what of a body is compared and owned one by one, and what is known of each
 comparing    when two values are the same
+aligning     one spelling for names that ARM spells as it likes
 known        what a service answered instead of what it was given
 difference   wanted, applied and live: intent, removals, drift
 adopting     the first sight of what exists already

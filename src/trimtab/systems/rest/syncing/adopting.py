@@ -33,6 +33,6 @@ def adopt(
     applied: dict[str, Any] = {}
     for path, leaf in found.items():
         # What is hidden cannot be compared: it is written, unless creation was the only time for it.
-        if path not in differing and (not leaf.hidden or leaf.create_only):
+        if path not in differing and (not leaf.hidden or leaf.fixed(live)):
             applied = put(applied, leaf.steps, leaf.value)
     return applied, {}

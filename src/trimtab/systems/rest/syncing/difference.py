@@ -14,7 +14,7 @@ import msgspec
 from trimtab.systems.rest.model import Model
 from trimtab.systems.rest.syncing.aligning import aligned
 from trimtab.systems.rest.syncing.comparing import Same, by_leaf, equal, seals
-from trimtab.systems.rest.syncing.known import still
+from trimtab.systems.rest.syncing.known import seen, still
 from trimtab.systems.rest.syncing.leaves import Leaf, walk
 from trimtab.systems.rest.syncing.paths import MISSING, Item, get
 
@@ -59,7 +59,7 @@ def difference(
     same = same or by_leaf(model, {**had, **wants})
     intent = {path: leaf.value for path, leaf in wants.items() if _changed(leaf, get(applied, leaf.steps), same)}
     # What is neither seen nor changed after creation is not missed when a spec no longer has it.
-    removed = [path for path, leaf in had.items() if gone(leaf, desired) and not (leaf.hidden and leaf.create_only)]
+    removed = [path for path, leaf in had.items() if gone(leaf, desired) and not (leaf.hidden and leaf.fixed(desired))]
     drift: dict[str, tuple[Any, Any]] = {}
     conflicts: dict[str, tuple[Any, Any]] = {}
     for path, leaf in had.items() if live is not None else ():
@@ -70,11 +70,11 @@ def difference(
             continue
         expected = _told(known.get(path), leaf.value)
         if path in wants and path not in intent:
-            drift[path] = (expected, now)
+            drift[path] = (expected, seen(model, leaf, now))
         elif path in intent and not same(path, wants[path].value, now):
-            conflicts[path] = (expected, now)
-    create_only = [path for path in intent if wants[path].create_only and not _satisfied(wants[path], live, same)]
-    create_only += [path for path in removed if had[path].create_only and get(live, had[path].steps) is not MISSING]
+            conflicts[path] = (expected, seen(model, leaf, now))
+    create_only = [path for path in intent if wants[path].fixed(live) and not _satisfied(wants[path], live, same)]
+    create_only += [path for path in removed if had[path].fixed(desired) and get(live, had[path].steps) is not MISSING]
     return Difference(
         intent=dict(sorted(intent.items())),
         removed=tuple(sorted(removed)),
@@ -87,7 +87,7 @@ def difference(
 def owned(model: Model, body: dict[str, Any] | None, live: dict[str, Any] | None) -> dict[str, Leaf]:
     """The leaves that a body says something about; initial ones only until the resource exists."""
     found = walk(model, body)
-    return {path: leaf for path, leaf in found.items() if leaf.owned and not (leaf.initial and live is not None)}
+    return {path: leaf for path, leaf in found.items() if leaf.owned and not leaf.initial(live)}
 
 
 def gone(leaf: Leaf, desired: Any) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.systems.rest.model import Model, Node
 from trimtab.systems.rest.syncing.comparing import Same
-from trimtab.systems.rest.syncing.leaves import DEPTH, Leaf, child, item_node
+from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, Leaf, child, item_node
 from trimtab.systems.rest.syncing.paths import MISSING
 
 LARGEST = 4096
@@ -24,8 +24,8 @@ def recorded(model: Model, leaf: Leaf, live: Any) -> dict[str, Any]:
     """How a live value is remembered beside the leaf that was wanted."""
     if live is MISSING:
         return {"missing": True}
-    value = _told(model, leaf, live)
-    encoded = _encoded(value)
+    value = seen(model, leaf, live)
+    encoded = _encoded(leaf.node, value)
     return {"value": value} if len(encoded) <= LARGEST else {"digest": _digest(encoded)}
 
 
@@ -35,33 +35,35 @@ def still(model: Model, leaf: Leaf, known: dict[str, Any], live: Any, same: Same
         return live is MISSING or live is None
     if live is MISSING:
         return known.get("value", MISSING) is None
-    value = _told(model, leaf, live)
+    value = seen(model, leaf, live)
     if "digest" in known:
-        return bool(known["digest"] == _digest(_encoded(value)))
+        return bool(known["digest"] == _digest(_encoded(leaf.node, value)))
     return same(leaf.path, known.get("value"), value)
 
 
-def _told(model: Model, leaf: Leaf, live: Any) -> Any:
-    """Where nothing was wanted, an object in its place is a difference, and what is in it is not."""
+def seen(model: Model, leaf: Leaf, live: Any) -> Any:
+    """What of a live value counts beside the leaf that was wanted, without secrets. Where nothing was wanted, an object in
+    its place is a difference, and what is in it is not."""
+    if live is MISSING:
+        return MISSING
     if leaf.value is None and isinstance(live, dict):
         return {}
     return _shaped(model, leaf.node, leaf.value, live, 0)
 
 
 def _shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int) -> Any:
-    """The live value without the fields that nobody asked for: those come and go."""
+    """The live value without the fields that nobody asked for, which come and go, and without secrets."""
     if depth >= DEPTH:
         return live
     if isinstance(live, dict):
         node = model.variant(node, live)
         names = wanted.keys() if isinstance(wanted, dict) and wanted else node.properties.keys()
-        if not names:
-            return live
+        names = names or live.keys()
         given = wanted if isinstance(wanted, dict) else {}
         return {
             name: _shaped(model, child(model, node, name), given.get(name), value, depth + 1)
             for name, value in live.items()
-            if name in names
+            if name in names and child(model, node, name).field not in HIDDEN
         }
     if isinstance(live, list):
         alike = wanted if isinstance(wanted, list) and len(wanted) == len(live) else [None] * len(live)
@@ -70,7 +72,9 @@ def _shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int) -> Any
     return live
 
 
-def _encoded(value: Any) -> bytes:
+def _encoded(node: Node, value: Any) -> bytes:
+    if node.unordered and isinstance(value, list):
+        value = sorted(value, key=lambda item: msgspec.json.encode(item, order="deterministic"))
     return msgspec.json.encode(value, order="deterministic")
 
 

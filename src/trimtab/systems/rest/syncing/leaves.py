@@ -12,13 +12,16 @@ import msgspec
 
 from trimtab.systems.rest.addressing import resource_path
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
-from trimtab.systems.rest.syncing.paths import Item, Path, below, format_path, get
+from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, Step, below, format_path, get
 
 DEPTH = 64
 """Below it a value is one leaf, whatever it is."""
 
 UNKNOWN = Node()
 """Of what the model does not know."""
+
+
+HIDDEN = frozenset({FieldClass.SECRET, FieldClass.WRITE_ONLY})
 
 
 class Leaf(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +31,10 @@ class Leaf(msgspec.Struct, frozen=True, kw_only=True):
     steps: Path
     value: Any
     node: Node
-    classes: frozenset[FieldClass]
+    classes: dict[FieldClass, int]
+    """With how many steps down the class was met."""
+    entries: tuple[int, ...]
+    """How many steps down it enters an item of a list, or the value of a map."""
     writers: Writer
 
     @property
@@ -39,28 +45,30 @@ class Leaf(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hidden(self) -> bool:
         """Whether a read never gives it."""
-        return bool(self.classes & HIDDEN)
-
-    @property
-    def create_only(self) -> bool:
-        return FieldClass.CREATE_ONLY in self.classes
+        return not HIDDEN.isdisjoint(self.classes)
 
     @property
     def bare(self) -> bool:
         """An empty object or keyed list asks for itself alone: what others have in it is theirs."""
         return self.value == {} or (self.value == [] and bool(self.node.keys))
 
-    @property
-    def initial(self) -> bool:
-        return FieldClass.INITIAL in self.classes
+    def fixed(self, body: Any) -> bool:
+        """Whether it can be given at creation alone, and is no part of an entry that is made, or ends, as a whole."""
+        return FieldClass.CREATE_ONLY in self.classes and not self._begins(FieldClass.CREATE_ONLY, body)
 
+    def initial(self, live: Any) -> bool:
+        """Whether it was given at creation, and is someone else's since."""
+        given = live is not None and FieldClass.INITIAL in self.classes
+        return given and not self._begins(FieldClass.INITIAL, live)
 
-HIDDEN = frozenset({FieldClass.SECRET, FieldClass.WRITE_ONLY})
+    def _begins(self, field: FieldClass, body: Any) -> bool:
+        """Whether the body lacks the entry that the class is about."""
+        return any(end <= self.classes[field] and get(body, self.steps[:end]) is MISSING for end in self.entries)
 
 
 def leaves(model: Model, node: Node, value: Any) -> dict[str, Any]:
     """The leaves of a value of this node by their paths."""
-    found = _walk(model, node, value, ("", ()), (frozenset(), Writer.ALL), {})
+    found = _walk(model, node, value, _Above(), {})
     return {path: leaf.value for path, leaf in found.items()}
 
 
@@ -68,7 +76,7 @@ def walk(model: Model, body: Any) -> dict[str, Leaf]:
     """The leaves of a body by their paths, with what is known of each."""
     if not isinstance(body, dict) or not body:
         return {}
-    return _walk(model, body_node(model), body, ("", ()), (frozenset(), Writer.ALL), {})
+    return _walk(model, body_node(model), body, _Above(), {})
 
 
 def body_node(model: Model) -> Node:
@@ -125,32 +133,49 @@ def is_arm(model: Model) -> bool:
     return path.startswith("/subscriptions/") or "/providers/microsoft." in path
 
 
-def _walk(
-    model: Model,
-    node: Node,
-    value: Any,
-    place: tuple[str, Path],
-    above: tuple[frozenset[FieldClass], Writer],
-    found: dict[str, Leaf],
-) -> dict[str, Leaf]:
-    """`place` is the path as text and as steps, `above` what is inherited; the leaves are added to `found`."""
+class _Above(msgspec.Struct, frozen=True):
+    """What a leaf inherits."""
+
+    path: str = ""
+    steps: Path = ()
+    classes: dict[FieldClass, int] = {}
+    entries: tuple[int, ...] = ()
+    writers: Writer = Writer.ALL
+
+    def below(self, step: Step, classes: dict[FieldClass, int], writers: Writer, *, entry: bool) -> _Above:
+        steps = (*self.steps, step)
+        entries = (*self.entries, len(steps)) if entry else self.entries
+        return _Above(below(self.path, step), steps, classes, entries, writers)
+
+
+def _walk(model: Model, node: Node, value: Any, above: _Above, found: dict[str, Leaf]) -> dict[str, Leaf]:
+    """The leaves are added to `found`."""
     node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
-    (path, steps), (classes, writers) = place, above
-    if node.field is not FieldClass.WRITABLE:
-        classes |= {node.field}
+    classes, writers = above.classes, above.writers
+    if node.field is not FieldClass.WRITABLE and node.field not in classes:
+        classes = {**classes, node.field: len(above.steps)}
     if node.writers is not Writer.ALL:
         writers &= node.writers
-    if len(steps) < DEPTH and not classes & HIDDEN and value:
+    if len(above.steps) < DEPTH and HIDDEN.isdisjoint(classes) and value:
         if isinstance(value, dict):
             for name, part in value.items():
-                at = (below(path, name), (*steps, name))
-                _walk(model, child(model, node, name), part, at, (classes, writers), found)
+                entry = node.type == "map" or (node.additional and name not in node.properties)
+                at = above.below(name, classes, writers, entry=entry)
+                _walk(model, child(model, node, name), part, at, found)
             return found
         keys = keyed(node, value) if isinstance(value, list) else None
         if keys is not None:
             part_node = item_node(model, node)
             for key, part in zip(keys, value, strict=True):
-                _walk(model, part_node, part, (below(path, key), (*steps, key)), (classes, writers), found)
+                _walk(model, part_node, part, above.below(key, classes, writers, entry=True), found)
             return found
-    found[path] = Leaf(path=path, steps=steps, value=value, node=node, classes=classes, writers=writers)
+    found[above.path] = Leaf(
+        path=above.path,
+        steps=above.steps,
+        value=value,
+        node=node,
+        classes=classes,
+        entries=above.entries,
+        writers=writers,
+    )
     return found

@@ -8,24 +8,23 @@ from typing import Any
 
 from trimtab.systems.rest.model import Model, Node
 from trimtab.systems.rest.syncing.leaves import Leaf, node_at, walk
-from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, get, matches, parse
+from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, covers, get, matches, parse
 
 RUNGS = ("omit", "null", "empty", "default")
 """In a PATCH, to omit is to keep: there the first is null too."""
 
 
-def rung(model: Model, path: str, removals: Mapping[str, int]) -> str:
-    """The way to remove this field now: what the overlay says, or the one that is next."""
-    steps = parse(path)
+def rung(model: Model, place: Path, leaves: list[Leaf], removals: Mapping[str, int]) -> str:
+    """The way to remove what is at this place now: what the overlay says, or the one that is next."""
     for pattern, way in model.overlay.removal.items():
-        if matches(parse(pattern), steps):
+        if any(matches(parse(pattern), steps) for steps in (place, *(leaf.steps for leaf in leaves))):
             return way
-    return RUNGS[min(removals.get(path, 0), len(RUNGS) - 1)]
+    return RUNGS[min(max(removals.get(leaf.path, 0) for leaf in leaves), len(RUNGS) - 1)]
 
 
 def next_removal(model: Model, leaf: Leaf, tried: int, *, desired: Any = None, verb: str = "update") -> int | None:
     """The way to try after this one, for a leaf of what was applied; None when there is no other."""
-    if any(matches(parse(pattern), leaf.steps) for pattern in model.overlay.removal):
+    if any(covers(parse(pattern), leaf.steps) for pattern in model.overlay.removal):
         return None
     items = _items(leaf, desired)
     if items and get(desired, items[0][:-1]) is not MISSING:

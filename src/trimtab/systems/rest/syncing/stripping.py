@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
 from trimtab.systems.rest.syncing.comparing import masked
 from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, Leaf, body_node, child, item_node
@@ -14,14 +16,17 @@ def stripped(model: Model, live: Any, writer: Writer) -> Any:
     """An answer without what is read-only, masked or unknown to the call, and without the ETag."""
     if model.etag:
         live = drop(live, parse(model.etag))
-    kept = _kept(model, body_node(model), live, writer, known=True, place=())
-    return {} if kept is MISSING else kept
+    return _top(model, live, _Rule(writer=writer, known=True, clean=True))
 
 
 def taken(model: Model, desired: Any, writer: Writer) -> Any:
     """What is wanted, without the fields that this call does not take."""
-    kept = _kept(model, body_node(model), desired, writer, known=False, place=())
-    return {} if kept is MISSING else kept
+    return _top(model, desired, _Rule(writer=writer, known=False, clean=False))
+
+
+def fitting(model: Model, body: Any) -> Any:
+    """A merged body without what is left of another variant: a discriminator may have changed."""
+    return _top(model, body, _Rule(writer=Writer.ALL, known=True, clean=False))
 
 
 def holds_hidden(model: Model, leaf: Leaf) -> bool:
@@ -31,23 +36,36 @@ def holds_hidden(model: Model, leaf: Leaf) -> bool:
     )
 
 
-def _kept(model: Model, node: Node, value: Any, writer: Writer, *, known: bool, place: Path) -> Any:
-    """`known`: only what the model knows, and neither masks nor nulls. `place` is the pattern of where it is."""
+class _Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What to keep: what the call takes, only what the model knows, and neither masks nor nulls."""
+
+    writer: Writer
+    known: bool
+    clean: bool
+
+
+def _top(model: Model, body: Any, rule: _Rule) -> Any:
+    kept = _kept(model, body_node(model), body, rule, ())
+    return {} if kept is MISSING else kept
+
+
+def _kept(model: Model, node: Node, value: Any, rule: _Rule, place: Path) -> Any:
+    """`place` is the pattern of where it is."""
     node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
-    if not node.writers & writer or node.field is FieldClass.READ_ONLY or (known and masked(node, value)):
+    if not node.writers & rule.writer or node.field is FieldClass.READ_ONLY or (rule.clean and masked(node, value)):
         return MISSING
     if len(place) >= DEPTH:
         return value
     if isinstance(value, dict):
         fields = {
-            name: _kept(model, child(model, node, name), below, writer, known=known, place=(*place, name))
+            name: _kept(model, child(model, node, name), below, rule, (*place, name))
             for name, below in value.items()
-            if not known or (below is not None and _takes(model, node, name, place))
+            if not (rule.clean and below is None) and (not rule.known or _takes(model, node, name, place))
         }
         return {name: below for name, below in fields.items() if below is not MISSING}
     if isinstance(value, list):
         below_node = item_node(model, node)
-        items = (_kept(model, below_node, item, writer, known=known, place=(*place, Wild.ITEM)) for item in value)
+        items = (_kept(model, below_node, item, rule, (*place, Wild.ITEM)) for item in value)
         return [item for item in items if item is not MISSING]
     return value
 

@@ -18,7 +18,7 @@ from trimtab.systems.rest.syncing.difference import Difference, owned
 from trimtab.systems.rest.syncing.leaves import Leaf, is_arm, walk
 from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, covers, drop, get, parse, put
 from trimtab.systems.rest.syncing.removing import empty_of, places, rung
-from trimtab.systems.rest.syncing.stripping import holds_hidden, stripped, taken
+from trimtab.systems.rest.syncing.stripping import fitting, holds_hidden, stripped, taken
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +61,11 @@ def write_for(
     Raises Unwritable."""
     same = same or compared(model, desired, applied)
     live = aligned(model, live, desired, applied)
-    changes = _Changes(model, diff, live=live, desired=desired, applied=applied, correct=correct, same=same)
+    changes = _changes(model, diff, live=live, desired=desired, applied=applied, correct=correct, same=same)
     if not changes.sets and not changes.removes:
         return None
     verb = _verb(model, changes)
-    ways = {place: _way(model, leaves, removals) for place, leaves in changes.removes.items()}
+    ways = {place: rung(model, place, leaves, removals) for place, leaves in changes.removes.items()}
     if verb == "patch":
         body = _patch(model, changes, ways, live, desired)
     elif model.overlay.update == "replace":
@@ -75,41 +75,50 @@ def write_for(
     return Write(verb=verb, body=_with_constants(model, body), reasons=changes.reasons)
 
 
-class _Changes:
+class _Changes(msgspec.Struct, frozen=True):
     """What is to be set and removed, against what is there."""
 
-    def __init__(
-        self, model: Model, diff: Difference, *, live: Any, desired: Any, applied: Any, correct: bool, same: Same
-    ) -> None:
-        wants = owned(model, desired, live)
-        self.sets: dict[str, Leaf] = {}
-        reasons: dict[str, str] = {}
-        for path in diff.intent:
-            leaf = wants[path]
-            if leaf.hidden or not same(path, leaf.value, get(live, leaf.steps)):
-                self.sets[path] = leaf
-                reasons[path] = "set" if get(applied, leaf.steps) is MISSING else "changed"
-        for path in diff.drift if correct else ():
-            if not wants[path].create_only:
-                self.sets[path] = wants[path]
-                reasons[path] = "drifted"
-        visible = stripped(model, live, Writer.ALL)
-        self.removes = places(model, diff.removed, desired=desired, applied=applied, live=visible)
-        reasons.update({leaf.path: "removed" for leaves in self.removes.values() for leaf in leaves})
-        self.reasons = tuple(sorted(reasons.items()))
+    sets: dict[str, Leaf]
+    removes: dict[Path, list[Leaf]]
+    fixed: tuple[str, ...]
+    """Of these, what only a creation takes."""
+    reasons: tuple[tuple[str, str], ...]
 
     @property
     def leaves(self) -> list[Leaf]:
         return [*self.sets.values(), *(leaf for leaves in self.removes.values() for leaf in leaves)]
 
 
+def _changes(
+    model: Model, diff: Difference, *, live: Any, desired: Any, applied: Any, correct: bool, same: Same
+) -> _Changes:
+    wants = owned(model, desired, live)
+    sets: dict[str, Leaf] = {}
+    reasons: dict[str, str] = {}
+    for path in diff.intent:
+        leaf = wants[path]
+        if leaf.hidden or not same(path, leaf.value, get(live, leaf.steps)):
+            sets[path] = leaf
+            reasons[path] = "set" if get(applied, leaf.steps) is MISSING else "changed"
+    for path in diff.drift if correct else ():
+        if not wants[path].fixed(live):
+            sets[path] = wants[path]
+            reasons[path] = "drifted"
+    visible = stripped(model, live, Writer.ALL)
+    removes = places(model, diff.removed, desired=desired, applied=applied, live=visible)
+    removed = [leaf for leaves in removes.values() for leaf in leaves]
+    reasons.update({leaf.path: "removed" for leaf in removed})
+    fixed = [leaf.path for leaf in sets.values() if leaf.fixed(live)]
+    fixed += [leaf.path for leaf in removed if leaf.fixed(desired)]
+    return _Changes(sets, removes, tuple(sorted(fixed)), tuple(sorted(reasons.items())))
+
+
 def _verb(model: Model, changes: _Changes) -> str:
     """Raises Unwritable."""
     overlay, calls = model.overlay, model.calls
     paths = tuple(path for path, _ in changes.reasons)
-    late = tuple(leaf.path for leaf in changes.leaves if leaf.create_only)
-    if late:
-        raise Unwritable(late, "it can be given at creation alone")
+    if changes.fixed:
+        raise Unwritable(changes.fixed, "it can be given at creation alone")
     if overlay.update == "none":
         raise Unwritable(paths, "this kind cannot be updated")
     forbidden = [parse(pattern) for pattern in overlay.forbidden_patch]
@@ -138,21 +147,27 @@ def _patch(model: Model, changes: _Changes, ways: dict[Path, str], live: Any, de
     for leaf in changes.sets.values():
         whole = _whole(model, leaf.steps)
         body = put(body, whole, get(merged, whole))
-    for place, way in ways.items():
+    for place in ways:
         whole = _whole(model, place)
         value = get(merged, whole)
-        body = put(body, whole, None if value is MISSING or (way in ("omit", "null") and whole == place) else value)
+        if value is MISSING:
+            value = {} if _is_tags(model, whole) else None
+        body = put(body, whole, value)
     return body
 
 
 def _whole(model: Model, steps: Path) -> Path:
     """The path that is sent for this one: up to the first list, or ARM's tags (a PATCH replaces them)."""
-    if steps[0] == "tags" and is_arm(model):
+    if _is_tags(model, steps):
         return steps[:1]
     for end, step in enumerate(steps):
         if isinstance(step, Item | int):
             return steps[:end]
     return steps
+
+
+def _is_tags(model: Model, steps: Path) -> bool:
+    return steps[0] == "tags" and is_arm(model)
 
 
 def _merged(
@@ -166,11 +181,11 @@ def _replaced(model: Model, changes: _Changes, ways: dict[Path, str], live: Any,
     """What is wanted and nothing else, but for what someone else owns in it."""
     body = taken(model, desired, Writer.UPDATE)
     for leaf in walk(model, desired).values():
-        if leaf.initial:
+        if leaf.initial(live):
             body = drop(body, leaf.steps)
     visible = stripped(model, live, Writer.UPDATE)
     for leaf in walk(model, visible).values():
-        if leaf.initial:
+        if leaf.initial(live) and all(get(body, leaf.steps[:end]) is not MISSING for end in leaf.entries):
             body = put(body, leaf.steps, leaf.value)
     for kept in model.overlay.keep:
         steps = parse(kept)
@@ -188,6 +203,8 @@ def _changed(
         hidden = (leaf.hidden or holds_hidden(model, leaf)) and leaf.writers & writer and leaf.owned
         if leaf.path in changes.sets or hidden:
             body = put(body, leaf.steps, leaf.value)
+    if writer is Writer.UPDATE:
+        body = fitting(model, body)
     if model.identity.field:
         steps = parse(model.identity.field)
         if get(desired, steps) is not MISSING:
@@ -217,10 +234,6 @@ def _instead(leaf: Leaf, way: str) -> Any:
         return leaf.node.default
     empty = empty_of(leaf.node, leaf.value)
     return None if empty is MISSING else empty
-
-
-def _way(model: Model, leaves: list[Leaf], removals: Mapping[str, int]) -> str:
-    return rung(model, max(leaves, key=lambda leaf: (removals.get(leaf.path, 0), leaf.path)).path, removals)
 
 
 def _with_constants(model: Model, body: dict[str, Any]) -> dict[str, Any]:
