@@ -24,12 +24,13 @@ from trimtab.runtime.controller import Controller, Result, Watch
 from trimtab.runtime.index import Index
 from trimtab.systems.rest.addressing import AddressError
 from trimtab.systems.rest.calling.contract import CallError
+from trimtab.systems.rest.model import Join
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.board import Wanted
 from trimtab.systems.rest.reconciling.converging import converge
 from trimtab.systems.rest.reconciling.deleting import delete
 from trimtab.systems.rest.reconciling.failing import failed
-from trimtab.systems.rest.reconciling.joining import joined, left
+from trimtab.systems.rest.reconciling.joining import joined
 from trimtab.systems.rest.reconciling.looking import Live, Unchanged, slot_of
 from trimtab.systems.rest.reconciling.place import Place
 from trimtab.systems.rest.reconciling.session import Halt, Session
@@ -109,6 +110,7 @@ class ObjectController(Controller[Untyped]):
             asked = await converge(session)
             known.wake, known.listed = told, ""
             known.slot = self._slot(session, began)[0]  # of when it was read: later changes are news
+            known.joins = {join.name: _join_slot(session, join, began)[0] for join in session.model.joins}
         known.attempts = 0
         self._tell(session)
         return asked if asked is not None else self._next(session)
@@ -126,11 +128,11 @@ class ObjectController(Controller[Untyped]):
             known.slot = slot
             if changed:
                 return await converge(session)
-        if any(left(session, join, _joins(session).get(join.name)) <= 0 for join in session.model.joins):
+        due = known.due(session)
+        if due:
             if not session.values:
                 await session.open()
-            words = await joined(session, Live(body=session.status.observed or {}))
-            await session.save(words)
+            await session.save(await joined(session, Live(body=session.status.observed or {}), due))
         return None
 
     async def _has_changed(self, session: Session, known: _Known, slot: int) -> bool:
@@ -175,7 +177,7 @@ class ObjectController(Controller[Untyped]):
         """When to come again without a reason."""
         if session.status.sync.operation is not None:
             return session.later()
-        waits = [left(session, join, _joins(session).get(join.name)) for join in session.model.joins]
+        waits = [_join_slot(session, join)[1] for join in session.model.joins]
         waits.append(self._slot(session)[1])
         soonest = min(waits)
         if soonest == float("inf"):
@@ -224,13 +226,21 @@ class ObjectController(Controller[Untyped]):
 class _Known:
     """What is in memory of an object. To lose it costs nothing but a look."""
 
-    __slots__ = ("attempts", "listed", "slot", "wake")
+    __slots__ = ("attempts", "joins", "listed", "slot", "wake")
 
     def __init__(self, wake: str) -> None:
         self.wake = wake
         self.slot: int | None = None
         self.listed = ""  # digest of what a list last said
+        self.joins: dict[str, int] = {}  # the interval in which each was last asked
         self.attempts = 0
+
+    def due(self, session: Session) -> set[str]:
+        """The joins whose time has come; after a start none is."""
+        now = {join.name: _join_slot(session, join)[0] for join in session.model.joins}
+        found = {name for name, slot in now.items() if self.joins.setdefault(name, slot) != slot}
+        self.joins = now
+        return found
 
 
 def is_idle(session: Session) -> bool:
@@ -260,8 +270,8 @@ def interval_of(session: Session) -> float | None:
     return None if own == "never" else Period(own).seconds
 
 
-def _joins(session: Session) -> dict[str, Any]:
-    return {} if session.status.joined is UNSET else session.status.joined
+def _join_slot(session: Session, join: Join, at: datetime | None = None) -> tuple[int, float]:
+    return slot_of(at or session.place.clock.now(), join.interval, f"{session.status.resource_id} {join.name}")
 
 
 def _secrets_of(obj: Untyped) -> Iterator[str]:

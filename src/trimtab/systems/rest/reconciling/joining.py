@@ -1,17 +1,18 @@
 """Joins: further reads of a resource whose answers belong to its status, each in its own time.
 
-A join that fails says so beside its last value, and keeps nothing else from going on, unless the definition requires it.
+Only an answer that differs from the last one is written; `at` says since when it is so. A join that fails says so beside its last value, and keeps nothing else from going on, unless the definition requires it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET
 
-from trimtab.model.clock import format_time, parse_time
+from trimtab.model.clock import format_time
 from trimtab.systems.rest.addressing import query_of
 from trimtab.systems.rest.calling.contract import CallError, Request
 from trimtab.systems.rest.model import Call, Join
@@ -22,16 +23,16 @@ from trimtab.systems.rest.reconciling.telling import Word
 from trimtab.systems.rest.state import Joined
 
 
-async def joined(session: Session, live: Live) -> tuple[Word, ...]:
-    """Bring the joins up to date; the conditions that follow from those that are required and failed."""
+async def joined(session: Session, live: Live, only: Collection[str] | None = None) -> tuple[Word, ...]:
+    """Bring all joins up to date, or only some; the conditions that follow from those that are required and failed."""
     before = {} if session.status.joined is UNSET else session.status.joined
     after: dict[str, Joined] = {}
     missing = []
     for join in session.model.joins:
-        known = before.get(join.name)
-        after[join.name] = found = (
-            await _asked(session, join, known) if is_due(session, join, known) else known or Joined()
-        )
+        found = known = before.get(join.name, Joined())
+        if only is None or join.name in only or not known.at:
+            found = await _asked(session, join, known)
+        after[join.name] = found
         if join.required and found.error:
             missing.append(f"{join.name}: {found.error}")
     after |= await _of_hooks(session, live)
@@ -40,18 +41,8 @@ async def joined(session: Session, live: Live) -> tuple[Word, ...]:
     return (Word(telling.READY, False, "JoinFailed", why),) if missing else ()
 
 
-def is_due(session: Session, join: Join, known: Joined | None) -> bool:
-    return left(session, join, known) <= 0
-
-
-def left(session: Session, join: Join, known: Joined | None) -> float:
-    """Seconds until it is asked for again."""
-    if known is None or not known.at:
-        return 0.0
-    return join.interval - (session.place.clock.now() - parse_time(known.at)).total_seconds()
-
-
-async def _asked(session: Session, join: Join, known: Joined | None) -> Joined:
+async def _asked(session: Session, join: Join, known: Joined) -> Joined:
+    """What it says now; the very one that is known when it says the same."""
     identifier = session.identifier
     path = (
         join.path if join.path.startswith("/") else f"{identifier.rstrip('/')}/{quote(join.path.strip('/'), safe='/')}"
@@ -68,9 +59,9 @@ async def _asked(session: Session, join: Join, known: Joined | None) -> Joined:
     try:
         answer = await session.caller.call(request)
     except CallError as error:
-        return Joined(value=None if known is None else known.value, at=now, error=str(error))
+        return known if known.error == str(error) else Joined(value=known.value, at=now, error=str(error))
     value = memory.without_nulls(_selected(join.select, answer.body))
-    return Joined(value=value, at=now)
+    return known if known.at and not known.error and known.value == value else Joined(value=value, at=now)
 
 
 async def _of_hooks(session: Session, live: Live) -> dict[str, Joined]:
@@ -81,8 +72,10 @@ async def _of_hooks(session: Session, live: Live) -> dict[str, Joined]:
         return {}
 
     found = await session.place.hooks.run("joins", session.context, own, live.body)
+    before = {} if session.status.joined is UNSET else session.status.joined
     now = format_time(session.place.clock.now())
-    return {name: Joined(value=memory.without_nulls(value), at=now) for name, value in found.items()}
+    made = {name: Joined(value=memory.without_nulls(value), at=now) for name, value in found.items()}
+    return {n: before[n] if n in before and before[n].value == each.value else each for n, each in made.items()}
 
 
 def _selected(expression: str, body: Any) -> Any:
