@@ -110,6 +110,16 @@ async def test_basic(client: ApiClient, connections: Connections, world: World) 
     assert request.headers["Authorization"] == "Basic " + base64.b64encode(f"anna:{HIDDEN}".encode()).decode()
 
 
+async def test_a_password_that_the_service_repeats_is_not_repeated(
+    client: ApiClient, connections: Connections, world: World
+) -> None:
+    await secret(client, username="anna", password=HIDDEN)
+    world.answers = [web.json_response({"message": f"anna:{HIDDEN} may not"}, status=403)]
+    caller = await connections.caller(api(world.url, type="basic"), "team")
+    with pytest.raises(CallError, match=r"403: anna:\[redacted\] may not"):
+        await caller.call(READ)
+
+
 async def test_an_api_key_in_a_header(client: ApiClient, connections: Connections, world: World) -> None:
     await secret(client, key=HIDDEN)
     request = await sent(connections, world, api(world.url, type="apiKey", header="X-API-Key", prefix="Token "))

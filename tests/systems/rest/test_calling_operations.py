@@ -404,6 +404,20 @@ async def test_a_status_code_may_be_what_tells(service: Service, world: World) -
     assert isinstance(await look(service, at, of), Done)
 
 
+async def test_a_resource_may_say_itself_how_far_it_is(service: Service, world: World) -> None:
+    of = model(polling=Polling(status="body.status", pending=("BUILD",), success=("ACTIVE",), error="body.fault"))
+    world.answers = [said({"status": "BUILD"}), said({"status": "ACTIVE"})]
+    begins = answer(201, {"status": "BUILD"})
+    end, styles = await followed(service, of, begins, method="PUT", resource="/servers/a")
+    assert (type(end), styles) == (Done, ["resource", "resource"])
+    world.answers = [said({"status": "ERROR", "fault": {"code": 500, "message": "No valid host"}})]
+    end, _ = await followed(service, of, begins, method="PUT", resource="/servers/a")
+    assert isinstance(end, Failed)
+    assert (end.error.kind, "No valid host" in str(end.error)) == (ErrorClass.TRANSIENT, True)
+    assert begun("PUT", answer(200, {"status": "ACTIVE"}), of=of) is None
+    assert begun("DELETE", answer(204), of=of) is None
+
+
 @pytest.mark.parametrize(
     ("body", "is_settled"),
     [

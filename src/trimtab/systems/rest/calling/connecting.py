@@ -31,6 +31,7 @@ from trimtab.systems.rest.calling.throttling import Throttle
 from trimtab.systems.rest.kinds.service import RestService
 
 IDLE = 600.0  # seconds
+MOST_THROTTLES = 4096
 
 
 class Secrets(Protocol):
@@ -150,6 +151,8 @@ class Connections:
                 clock=self._clock,
                 chance=self._chance,
             )
+            if len(self._throttles) >= MOST_THROTTLES:
+                self._throttles = {there: kept for there, kept in self._throttles.items() if there in self._open}
             known = self._throttles[place] = (limits, made)
         return known[1]
 

@@ -33,6 +33,8 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     tls: Tls = Tls()
     token: Callable[[], Awaitable[Redacted]] | None = None
     close: Callable[[], Awaitable[None]] | None = None
+    secrets: tuple[Redacted, ...] = ()
+    """What no text may show, should the service repeat it."""
 
     def __repr__(self) -> str:
         return f"Login({', '.join((*self.headers, *self.query))})"
@@ -42,6 +44,15 @@ def login_of(
     spec: Credentials, values: Values, ref: SecretRef, *, clock: Clock, skip_tls_verify: bool = False
 ) -> Login:
     """By the type of the credentials. CredentialError when a key is missing or cannot be read."""
+    login = _login(spec, values, ref, clock, skip_tls_verify)
+    hidden = tuple(value for key, value in values.items() if key not in _PUBLIC)
+    return msgspec.structs.replace(login, secrets=(*login.headers.values(), *login.query.values(), *hidden))
+
+
+_PUBLIC = frozenset({"ca.crt", "tls.crt", "username", "tenantID", "clientID", "authorityHost"})
+
+
+def _login(spec: Credentials, values: Values, ref: SecretRef, clock: Clock, skip_tls_verify: bool) -> Login:
     ca = values.get("ca.crt")
     tls = Tls(ca=ca.reveal_bytes() if ca is not None else b"", insecure=skip_tls_verify)
     if spec.type == "bearer":

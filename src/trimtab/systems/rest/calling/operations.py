@@ -62,7 +62,7 @@ def begin(
     """What the answer to a write began; None when it is done. CallError when the answer says that it failed already."""
     method = call.method.upper()
     verb = verb or _VERBS.get(method, "update")
-    found = _declared(model, answer) if model.polling.url else _found(method, answer)
+    found = _declared(model, method, answer) if _declares(model) else _found(method, answer)
     if found is None:
         state = "" if method == "DELETE" else provisioning_state(answer.body)
         if _ended_badly(state):
@@ -70,7 +70,7 @@ def begin(
         return None
     style, url = found
     ends = deadline or now + timedelta(seconds=model.polling.deadline)
-    elsewhere = method == "POST" and style == "status" and not model.polling.url
+    elsewhere = method == "POST" and style == "status" and not _declares(model)
     result = answer.headers.get("location", "") if elsewhere else ""
     operation = Operation(
         verb=verb,
@@ -168,11 +168,20 @@ def _found(method: str, answer: Answer) -> tuple[str, str] | None:
     return ("resource", "") if answer.status == 202 and not state else None
 
 
-def _declared(model: Model, answer: Answer) -> tuple[str, str] | None:
-    url = located(model.polling.url, answer)
+def _declares(model: Model) -> bool:
+    return bool(model.polling.url or model.polling.status)
+
+
+def _declared(model: Model, method: str, answer: Answer) -> tuple[str, str] | None:
+    """By the locators: a monitor, or without one the resource itself, whose body says how far it is."""
+    polling = model.polling
+    if not polling.url:
+        waiting = str(located(polling.status, answer)) in polling.pending
+        return ("resource", "") if waiting and method != "DELETE" else _found(method, answer)
+    url = located(polling.url, answer)
     if not isinstance(url, str) or not url:
         return None
-    return ("status" if model.polling.status else "location"), url
+    return ("status" if polling.status else "location"), url
 
 
 def located(locator: str, answer: Answer) -> Any:
@@ -206,6 +215,8 @@ def _answered(
                 return _going_on(model, operation, answer, now, chance)
             error = CallError(ErrorClass.TRANSIENT, _about(operation, "it tells no status"), code="Unreadable")
             return _told_nothing(model, operation, error, now, chance)
+    elif _is_declared(model, operation):
+        state = _status(model, answer) or ""
     else:
         state = provisioning_state(answer.body) or "Succeeded"
     if _declared_success(model, operation, state) or (not _is_declared(model, operation) and _succeeded(state)):
@@ -234,7 +245,7 @@ def _at_location(
 def _going_on(model: Model, operation: Operation, answer: Answer, now: datetime, chance: Chance) -> Operation:
     """The next look may be elsewhere: a service may send a new address each time."""
     moved = ""
-    if operation.style == "status" and not model.polling.url:
+    if operation.style == "status" and not _declares(model):
         moved = _monitor(answer.headers)
     elif operation.style == "location":
         moved = answer.headers.get("location", "")
@@ -301,7 +312,7 @@ def _next(model: Model, operation: Operation, headers: Mapping[str, str], now: d
     if wish is not None:
         seconds = min(max(wish, SHORTEST), LONGEST)
     else:
-        first = FIRST_DECLARED if model.polling.url else FIRST
+        first = FIRST_DECLARED if _declares(model) else FIRST
         seconds = min(first * 1.5 ** min(operation.polls, 20), MOST)
         seconds *= chance.uniform(1.0, 1.1) if chance is not None else 1.0
     return format_micro_time(now + timedelta(seconds=seconds))
@@ -317,7 +328,9 @@ def _status(model: Model, answer: Answer) -> str | None:
 
 
 def _is_declared(model: Model, operation: Operation) -> bool:
-    return operation.style == "status" and bool(model.polling.status and model.polling.success)
+    """Whether the declared status is what tells at the place that is asked."""
+    there = operation.style == "status" if model.polling.url else operation.style in ("resource", "lost")
+    return there and bool(model.polling.status and model.polling.success)
 
 
 def _declared_success(model: Model, operation: Operation, state: str) -> bool:

@@ -255,7 +255,8 @@ class Service:
         )
 
     def _secrets(self) -> tuple[Redacted, ...]:
-        return (*self._login.headers.values(), *self._login.query.values(), self._token)
+        login = self._login
+        return (*login.headers.values(), *login.query.values(), *login.secrets, self._token)
 
     def _clean(self, headers: dict[str, str]) -> dict[str, str]:
         """A service may repeat our key in the URLs that it gives, which are kept in a status."""
