@@ -1,6 +1,7 @@
 """Joins: further reads of a resource whose answers belong to its status, each in its own time.
 
-Only an answer that differs from the last one is written; `at` says since when it is so. A join that fails says so beside its last value, and keeps nothing else from going on, unless the definition requires it.
+Only an answer that differs from the last one is written; `at` says since when it is so. A join that fails says so beside
+its last value, and keeps nothing else from going on, unless the definition requires it.
 """
 
 from __future__ import annotations
