@@ -24,6 +24,8 @@ RULE = Node(
         "name": TEXT,
         "port": NUMBER,
         "note": TEXT,
+        "disk": Node(type="string", field=FieldClass.CREATE_ONLY),
+        "count": Node(type="integer", field=FieldClass.INITIAL),
         "password": Node(type="string", field=FieldClass.SECRET),
     },
 )
@@ -191,7 +193,9 @@ class Service:
 
 _NAMES = st.sampled_from(["a", "b", "c", "d.e"])
 _TEXT = st.sampled_from(["x", "y", "z"])
-_RULE = st.fixed_dictionaries({}, optional={"port": st.integers(1, 3), "note": _TEXT, "password": _TEXT})
+_RULE = st.fixed_dictionaries(
+    {}, optional={"port": st.integers(1, 3), "note": _TEXT, "password": _TEXT, "count": st.integers(1, 3)}
+)
 _ANY = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(0, 2), _TEXT),
     lambda below: st.one_of(st.lists(below, max_size=2), st.dictionaries(_NAMES, below, max_size=2)),
@@ -215,7 +219,7 @@ BODIES = st.fixed_dictionaries(
                     {}, optional={"a": _TEXT, "b": _TEXT, "deep": st.fixed_dictionaries({}, optional={"c": _TEXT})}
                 ),
                 "rules": st.dictionaries(_NAMES, _RULE, max_size=3).map(
-                    lambda rules: [{"name": name, **rule} for name, rule in rules.items()]
+                    lambda rules: [{"name": name, "disk": f"of {name}", **rule} for name, rule in rules.items()]
                 ),
                 "hosts": st.lists(_TEXT, max_size=3, unique=True),
                 "steps": st.lists(st.fixed_dictionaries({"x": st.integers(0, 2)}, optional={"key": _TEXT}), max_size=2),

@@ -114,6 +114,8 @@ def test_nothing_that_is_someone_elses_changes(world: str, applied: Body, desire
     ours = {*walk(model, applied), *walk(model, desired)}
     after, same = stripped(model, service.read(), Writer.ALL), compared(model, before)
     for leaf in walk(model, before).values():
+        if leaf.initial(before) and get(after, leaf.steps[:-1]) is not MISSING:
+            assert get(after, leaf.steps) == leaf.value
         if leaf.path in ours or leaf.hidden or _within(leaf.steps, applied, desired):
             continue
         assert same(leaf.path, leaf.value, get(after, leaf.steps)), leaf.path
