@@ -73,13 +73,21 @@ class Station:
         self._folder = folder
 
     @contextlib.asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
-        """The controllers run inside."""
-        manager = Manager(self.client, name="rest", clock=self.clock, metrics=Metrics())
+    async def working(
+        self,
+        *,
+        client: ApiClient | None = None,
+        callers: Callable[[Connections], Any] = lambda made: made,
+        manage: bool = True,
+    ) -> AsyncIterator[None]:
+        """The controllers run inside. `client` and `callers` are what they reach the API and the services by, when a
+        test comes between."""
+        client = client or self.client
+        manager = Manager(client, name="rest", clock=self.clock, metrics=Metrics())
         workers = Workers(1)
         queue = connect_queue(None, clock=self.clock)
         context = Context(
-            client=self.client,
+            client=client,
             clock=self.clock,
             blobs=None,
             scratch=Scratch(self._folder / "scratch", 1 << 20),
@@ -87,11 +95,11 @@ class Station:
             workers=workers,
             metrics=manager.metrics,
             manager=manager,
-            manage=True,
+            manage=manage,
         )
         documents = Documents(self.clock)
-        credentials = Credentials(self.client, clock=self.clock)
-        connections = Connections(credentials, clock=self.clock)
+        credentials = Credentials(client, clock=self.clock)
+        connections = callers(Connections(credentials, clock=self.clock))
         own = Query(labels=f"{LABEL}={self.service}")
         services = ServiceController(context, documents)
         definitions = DefinitionController(context, documents, connections, Query(namespace=self.namespace))
