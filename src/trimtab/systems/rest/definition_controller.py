@@ -39,6 +39,7 @@ from trimtab.systems.rest.hooks import Hooks, NoHook, installed
 from trimtab.systems.rest.keys import installation_key
 from trimtab.systems.rest.kinds import RestDefinition, RestDefinitionStatus, RestService
 from trimtab.systems.rest.kinds.definition import Quirk
+from trimtab.systems.rest.measures import Measures
 from trimtab.systems.rest.model import Model
 from trimtab.systems.rest.object_controller import ObjectController
 from trimtab.systems.rest.reconciling.board import Board
@@ -81,6 +82,7 @@ class DefinitionController(Controller[RestDefinition]):
         self._context, self._documents, self._connections = context, documents, connections
         self._defining = Defining(manage=context.manage, webhooks=context.webhooks)
         self._board = Board()
+        self._measures = Measures(context.metrics.registry)
         self._objects = query
         self._running: dict[str, ObjectController] = {}
         self._quirks: dict[str, dict[tuple[str, str], Quirk]] = {}
@@ -224,6 +226,7 @@ class DefinitionController(Controller[RestDefinition]):
             looks=Looks(model, clock),
             events=self.events,
             log=self.log,
+            measures=self._measures,
             learn=lambda path, behaviour, evidence, of: self._learn(definition.name, path, behaviour, evidence, of),
             removals=_learned(definition),
         )
@@ -239,6 +242,8 @@ class DefinitionController(Controller[RestDefinition]):
         controller = self._running.pop(name, None)
         if controller is not None and self._context.manager is not None:
             self._board.forget(controller.wake)
+            if controller.place is not None:
+                self._measures.forget(controller.place.model.service, controller.place.model.kind)
             await self._context.manager.remove(controller)
 
     async def _let_go(self, definition: RestDefinition) -> Result | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimtab.model.clock import parse_time
 from trimtab.runtime.controller import Result
 from trimtab.systems.rest import validating
 from trimtab.systems.rest.calling.operations import Failed
@@ -81,6 +82,8 @@ async def _ended(session: Session, operation: Operation) -> bool:
         await session.save(must=True)
         raise outcome.error
     session.remember(operation=None)
+    seconds = (session.place.clock.now() - parse_time(operation.started)).total_seconds()
+    session.place.measures.operated(session.model.service, session.model.kind, operation.verb, seconds)
     if operation.verb == "delete":
         session.remember(last_applied="", known_differences={}, etag="")
         await session.save(must=True)

@@ -42,6 +42,7 @@ async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
         session.known_as(await extracted(session, answer))
     session.remember(created=True, recreating="")
     session.event("Created", f"{call.method} {url}")
+    session.measured("create", "created")
     return await after_write(session, "create", call, answer)
 
 
@@ -73,6 +74,7 @@ async def remove_to_recreate(session: Session) -> Result | None:
         if error.kind is not ErrorClass.GONE:
             raise
     else:
+        session.measured("delete", "recreated")
         session.event("Recreating", f"DELETE {url}: {session.status.sync.recreating}")
         operation = operations.begin(
             session.model,

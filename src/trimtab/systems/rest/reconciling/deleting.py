@@ -79,6 +79,7 @@ async def _remove(session: Session) -> Result | None:
 
     operation = await session.place.hooks.run("delete", session.context, own)
     session.event("Deleting", f"DELETE {session.status.resource_id}")
+    session.measured("delete", "deleted")
     if operation is not None:
         await session.follow(operation)
         return session.later()

@@ -22,6 +22,7 @@ async def failed(session: Session, error: CallError, attempt: int) -> Result | N
         return raised.kind
 
     kind: ErrorClass = await session.place.hooks.run("classify_error", session.context, own, error)
+    session.place.measures.failed(session.model.service, session.model.kind, kind.value)
     if kind in (ErrorClass.CONFLICT, ErrorClass.PRECONDITION, ErrorClass.EXISTS) and attempt < AT_ONCE:
         return Result(requeue_after=SOON * (attempt + 1))
     policy = session.subject.control.policy

@@ -13,6 +13,7 @@ from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.changes import Request
 from trimtab.systems.rest.hooks import Hooks
 from trimtab.systems.rest.kinds import RestService
+from trimtab.systems.rest.measures import Measures
 from trimtab.systems.rest.model import Model
 from trimtab.systems.rest.reconciling.board import Board
 
@@ -41,6 +42,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     looks: Looks
     events: Recorder
     log: Any
+    measures: Measures
     learn: Learn
     removals: dict[str, int]
     """Path → the way to remove it that was found to work, for all objects of the kind."""

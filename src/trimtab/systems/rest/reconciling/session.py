@@ -272,6 +272,10 @@ class Session:
     def event(self, reason: str, message: str) -> None:
         self.place.events.normal(self._obj, reason, message)
 
+    def measured(self, verb: str, *reasons: str) -> None:
+        """A write was sent."""
+        self.place.measures.wrote(self.model.service, self.model.kind, verb, reasons)
+
     def later(self) -> Result | None:
         """When an operation says to look again. Else the controller knows."""
         operation = self.status.sync.operation

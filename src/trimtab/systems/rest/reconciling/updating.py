@@ -71,6 +71,7 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
         )
     except writing.Unwritable as error:
         return await _anew(session, "NotUpdatable", str(error))
+    session.place.measures.spared(session.model.service, session.model.kind, len(sync.known_differences))
     drifted = _drift_word(session, found, contested)
     if write is None:
         return await _in_sync(session, live, sealed, drifted)
@@ -168,6 +169,7 @@ async def _send(
             session.remember(pending=None, applying="")
             await session.save(must=True)
         raise
+    session.measured(write.verb, *(reason for _, reason in write.reasons))
     why = ", ".join(sorted({reason for _, reason in write.reasons}))
     session.event("Updated", f"{call.method} {url}: {paths} ({why})")
     if session.model.identity.server:
