@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trimtab.cli.options import Context, Kubeconfig, access, one_of
+from trimtab.cli.options import Context, Kubeconfig, Namespace, access, one_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -119,3 +119,41 @@ def explain(
         classes=tuple(one_of(each, known, "--class") for each in classes or ()),
     )
     raise typer.Exit(rest_explain.explain(access(kubeconfig, context, ""), options))
+
+
+@app.command("import")
+def import_(
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The RestService.", show_default=False)],
+    identifier: Annotated[
+        str, typer.Argument(metavar="ID", help="A resource's path below the endpoint.", show_default=False)
+    ] = "",
+    everything: Annotated[bool, typer.Option("--all", help="All that can be listed, instead of an ID.")] = False,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="Only these kinds; may be repeated.", show_default=False),
+    ] = None,
+    children: Annotated[bool, typer.Option(help="With all that is below it.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it there, once it is complete.", show_default=False)
+    ] = None,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Write the YAML of what exists at a service. Applied, it is managed from then on, and nothing is written to it.
+
+    What is read-only or a default is left out. Secrets become references: the Secrets to make are named.
+
+    Example:  trimtab rest import azure /subscriptions/…/resourceGroups/web | kubectl apply --server-side -f -
+    """
+    from trimtab.cli import rest_import
+
+    options = rest_import.Options(
+        service=service,
+        identifier=identifier,
+        everything=everything,
+        kinds=tuple(word for each in kind or () for word in each.split(",") if word),
+        children=children,
+        out=out,
+    )
+    raise typer.Exit(rest_import.import_(access(kubeconfig, context, namespace), options))
