@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from msgspec import UNSET
+from prometheus_client import CollectorRegistry
 
 from tests.systems.rest.calling_kit import World, serving
 from trimtab.client.api import ApiClient
@@ -264,6 +265,20 @@ async def test_a_service_that_nobody_uses_is_closed(connections: Connections, wo
     assert connections.open == 1
     await sent(connections, world, api(world.url, 2))
     assert connections.open == 1
+
+
+async def test_requests_are_counted_by_service_verb_and_result(client: ApiClient, world: World) -> None:
+    registry = CollectorRegistry()
+    world.answers = [web.json_response({}), web.Response(status=403)]
+    async with Credentials(client) as credentials, Connections(credentials, metrics=registry) as connections:
+        caller = await connections.caller(api(world.url), "team")
+        await caller.call(READ)
+        with pytest.raises(CallError):
+            await caller.call(READ)
+    labels = {"service": "lab", "verb": "read"}
+    assert registry.get_sample_value("rest_requests_total", {**labels, "result": "ok"}) == 1
+    assert registry.get_sample_value("rest_requests_total", {**labels, "result": "auth"}) == 1
+    assert registry.get_sample_value("rest_request_seconds_count", labels) == 2
 
 
 # Azure

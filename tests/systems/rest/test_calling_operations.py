@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from tests.systems.rest.calling_kit import NOW, SkippingClock, World, followed, freely, model, serving
 from trimtab.model.clock import parse_time
 from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass
-from trimtab.systems.rest.calling.operations import Done, Failed, begin, due, poll, settled
+from trimtab.systems.rest.calling.operations import Done, Failed, begin, due, poll
 from trimtab.systems.rest.calling.service import Service
+from trimtab.systems.rest.calling.states import settled
 from trimtab.systems.rest.model import Call, Polling
 from trimtab.systems.rest.state import Operation
 from trimtab.testing.clock import FakeClock

@@ -11,10 +11,11 @@ new allowance.
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 from msgspec import UNSET
@@ -29,6 +30,11 @@ from trimtab.systems.rest.calling.login import login_of
 from trimtab.systems.rest.calling.service import Service
 from trimtab.systems.rest.calling.throttling import Throttle
 from trimtab.systems.rest.kinds.service import RestService
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from trimtab.systems.rest.calling.measures import Measures
 
 IDLE = 600.0  # seconds
 MOST_THROTTLES = 4096
@@ -50,6 +56,7 @@ class Connections:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         idle: float = IDLE,
+        metrics: CollectorRegistry | None = None,
     ) -> None:
         self._secrets = secrets
         self._clock = clock or SystemClock()
@@ -58,6 +65,11 @@ class Connections:
         self._open: dict[_Place, _Connection] = {}
         self._throttles: dict[_Place, tuple[msgspec.Struct, Throttle]] = {}
         self._making = asyncio.Lock()
+        self._measures: Measures | None = None
+        if metrics is not None:
+            from trimtab.systems.rest.calling.measures import Measures
+
+            self._measures = Measures(metrics)
 
     async def caller(self, service: RestService, namespace: str) -> Service:
         """The service with the credential that counts in a namespace. CallError (AUTH) without one."""
@@ -131,6 +143,7 @@ class Connections:
                 timeout=spec.limits.timeout.seconds,
                 clock=self._clock,
                 chance=self._chance,
+                ended=functools.partial(self._measures.ended, place[0]) if self._measures is not None else None,
             )
         except CredentialError as error:
             raise CallError(

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from trimtab.systems.rest.calling.bodies import at
 from trimtab.systems.rest.calling.contract import Answer, Caller, CallError, ErrorClass, Request
 from trimtab.systems.rest.calling.endpoint import resolved
 from trimtab.systems.rest.calling.errors import Problem, classify, described, problem_of
+from trimtab.systems.rest.calling.states import ended_badly, located, provisioning_state, succeeded
 from trimtab.systems.rest.model import Call, Model
 from trimtab.systems.rest.state import Operation
 
@@ -65,7 +65,7 @@ def begin(
     found = _declared(model, method, answer) if _declares(model) else _found(method, answer)
     if found is None:
         state = "" if method == "DELETE" else provisioning_state(answer.body)
-        if _ended_badly(state):
+        if ended_badly(state):
             raise _error(model, verb, method, answer, state)
         return None
     style, url = found
@@ -122,48 +122,24 @@ def due(operation: Operation, now: datetime) -> float:
     return max(0.0, (parse_time(operation.next_poll) - now).total_seconds()) if operation.next_poll else 0.0
 
 
-def provisioning_state(body: Any) -> str:
-    """ARM's, "" when there is none, which is as good as Succeeded."""
-    for path in ("properties.provisioningState", "provisioningState"):
-        if isinstance(state := at(body, path), str):
-            return state
-    return ""
-
-
-def settled(body: Any) -> bool:
-    """Whether nothing goes on with a resource any more, for good or bad."""
-    state = provisioning_state(body)
-    return not state or _succeeded(state) or _ended_badly(state)
-
-
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _MONITORS = ("operation-location", "azure-asyncoperation")
-_SUCCEEDED = frozenset({"succeeded", "success", "completed"})
-_ENDED_BADLY = frozenset({"failed", "canceled", "cancelled"})
-
-
-def _succeeded(state: str) -> bool:
-    return state.lower() in _SUCCEEDED
-
-
-def _ended_badly(state: str) -> bool:
-    return state.lower() in _ENDED_BADLY
 
 
 def _found(method: str, answer: Answer) -> tuple[str, str] | None:
     """Style and URL."""
     state = provisioning_state(answer.body)
     monitor = _monitor(answer.headers)
-    if method == "PATCH" and answer.status == 200 and _succeeded(state):
+    if method == "PATCH" and answer.status == 200 and succeeded(state):
         return None  # a PATCH that goes on answers 202 or 201; the header is a leftover
     if monitor:
         return "status", monitor  # whatever the body says: it may be what was there before
     if answer.status == 202 and answer.headers.get("location"):
         return "location", answer.headers["location"]
     if method == "DELETE":
-        waiting = answer.status == 202 or (state and not _succeeded(state) and not _ended_badly(state))
+        waiting = answer.status == 202 or (state and not succeeded(state) and not ended_badly(state))
         return ("gone", "") if waiting else None
-    if state and not _ended_badly(state) and not _succeeded(state):
+    if state and not ended_badly(state) and not succeeded(state):
         return "resource", ""
     return ("resource", "") if answer.status == 202 and not state else None
 
@@ -182,16 +158,6 @@ def _declared(model: Model, method: str, answer: Answer) -> tuple[str, str] | No
     if not isinstance(url, str) or not url:
         return None
     return ("status" if polling.status else "location"), url
-
-
-def located(locator: str, answer: Answer) -> Any:
-    """`code`, `header.<name>` or `body.<path>`; the body is as it came, with its envelope."""
-    if locator == "code":
-        return str(answer.status)
-    place, _, name = locator.partition(".")
-    if place == "header":
-        return answer.headers.get(name.lower(), "")
-    return at(answer.raw if answer.raw is not None else answer.body, name if place == "body" else locator)
 
 
 def _answered(
@@ -219,7 +185,7 @@ def _answered(
         state = _status(model, answer) or ""
     else:
         state = provisioning_state(answer.body) or "Succeeded"
-    if _declared_success(model, operation, state) or (not _is_declared(model, operation) and _succeeded(state)):
+    if _declared_success(model, operation, state) or (not _is_declared(model, operation) and succeeded(state)):
         if operation.result:  # the monitor is done, and what was made is elsewhere
             moved = replace(operation, style="result", url=operation.result, result="", failures=0)
             return replace(moved, next_poll=format_micro_time(now))
@@ -235,9 +201,9 @@ def _at_location(
     if answer.status == 202:
         return _going_on(model, operation, answer, now, chance)
     state = provisioning_state(answer.body)
-    if _ended_badly(state):
+    if ended_badly(state):
         return Failed(_error(model, operation.verb, operation.method, answer, state))
-    if state and not _succeeded(state) and operation.verb != "delete" and operation.method != "POST":
+    if state and not succeeded(state) and operation.verb != "delete" and operation.method != "POST":
         return _going_on(model, replace(operation, style="resource", url=""), answer, now, chance)
     return Done(answer)
 
@@ -340,7 +306,7 @@ def _declared_success(model: Model, operation: Operation, state: str) -> bool:
 def _failed(model: Model, operation: Operation, state: str) -> bool:
     if _is_declared(model, operation) and model.polling.pending:
         return state not in model.polling.pending
-    return _ended_badly(state)
+    return ended_badly(state)
 
 
 def _error(model: Model, verb: str, method: str, answer: Answer, state: str) -> CallError:

@@ -10,7 +10,7 @@ Caveat: GET and HEAD are asked for again a few times when the connection breaks 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -50,8 +50,9 @@ class Service:
         timeout: float = 30.0,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        ended: Callable[[str, str, float], None] | None = None,
     ) -> None:
-        """EndpointError when the endpoint cannot be used."""
+        """`ended` is told the verb, the result and the seconds of each call. EndpointError when the endpoint cannot be used."""
         self.endpoint = endpoint
         self.in_flight = 0
         self._at: Endpoint = parsed(endpoint)
@@ -63,22 +64,34 @@ class Service:
         self._outbound = self._client(())
         self._polling = self._client(poll_hosts) if poll_hosts else self._outbound
         self._retired = False
+        self._ended = ended
         self._token = Redacted("")
 
     async def call(self, request: Request) -> Answer:
         """The answer. Raises CallError for whatever is no success."""
-        url = self._url(request)
-        scope = scope_of(url)
+        started, result = self._clock.monotonic(), "cancelled"
         self.in_flight += 1
         try:
-            headers, query = await self._credential()
-            await self._throttle.enter(request, scope)
-            response = await self._sent(request, _with_query(url, query), headers)
-            return await self._read(request, response, scope)
+            answer = await self._called(request)
+            result = "ok"
+            return answer
+        except CallError as error:
+            result = error.kind.value
+            raise
         finally:
             self.in_flight -= 1
+            if self._ended is not None:
+                self._ended(request.verb, result, self._clock.monotonic() - started)
             if self._retired and not self.in_flight:
                 await self.close()
+
+    async def _called(self, request: Request) -> Answer:
+        url = self._url(request)
+        scope = scope_of(url)
+        headers, query = await self._credential()
+        await self._throttle.enter(request, scope)
+        response = await self._sent(request, _with_query(url, query), headers)
+        return await self._read(request, response, scope)
 
     async def retire(self) -> None:
         """Close it as soon as nothing is in flight."""
