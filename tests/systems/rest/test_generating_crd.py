@@ -239,6 +239,12 @@ async def test_an_object_with_everything_comes_back_as_it_was(defined: ApiClient
     assert spec["policy"]["deletion"] == "delete", "ours has defaults"
 
 
+async def test_anything_may_be_null(defined: ApiClient, namespace: str) -> None:
+    await defined.create(an_object("null", namespace, anything=None, tags={"gone": None}))
+    spec = (await defined.get(MACHINE, "null", namespace)).raw["spec"]
+    assert (spec["anything"], spec["tags"]) == (None, {"gone": None})
+
+
 async def test_what_exists_is_taken_over_by_saying_little(defined: ApiClient, namespace: str) -> None:
     lean = an_object("lean", namespace)
     lean.raw["spec"] = {"resourceID": "/groups/prod/machines/lean", "sku": {"capacity": 3}}

@@ -83,15 +83,16 @@ class _Writer:
         self._count += 1
         if self._count > NODES:
             raise TooLarge(f"{self._model.kind} has more than {NODES} fields")
-        if node.ref and not node.reference and node.field is not FieldClass.SECRET:
-            if node.ref in self._within:
-                return self._described(_open(self._model.node(node)), node)
-            self._within.append(node.ref)
-            try:
-                return self._node(self._model.node(node), path, depth)
-            finally:
-                self._within.pop()
-        return self._node(node, path, depth)
+        followed = self._model.node(node)
+        if not node.ref or followed.reference or followed.field is FieldClass.SECRET:
+            return self._node(followed, path, depth)
+        if node.ref in self._within:
+            return self._described(_open(followed), followed)
+        self._within.append(node.ref)
+        try:
+            return self._node(followed, path, depth)
+        finally:
+            self._within.pop()
 
     def _node(self, node: Node, path: str, depth: int) -> Document:
         if node.field is FieldClass.SECRET:
@@ -162,7 +163,7 @@ class _Writer:
         return schema
 
     def _described(self, schema: Document, node: Node) -> Document:
-        if node.nullable:
+        if node.nullable or node.type == "any":
             schema["nullable"] = True
         if self._detail.descriptions and (text := _description(node)):
             schema["description"] = text
