@@ -406,3 +406,26 @@ async def test_a_default_that_comes_late_is_no_drift(station: Station, arm: ArmE
         found = await station.until(KIND, "front", lambda d: d["status"]["observed"].get("properties", {}).get("late"))
     assert condition_of(found.raw, "Drifted")["status"] == "False"
     assert len(writes(arm)) == 1
+
+
+async def test_another_name_is_another_resource_and_is_refused(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        await station.change(KIND, "front", lambda spec: spec.update(name="elsewhere"))
+        await station.condition(KIND, "front", "Stalled", "True", "ImmutableChanged")
+        await station.change(KIND, "front", lambda spec: spec.pop("name"))
+        await station.ready(KIND, "front")
+    assert len(writes(arm)) == 1
+
+
+async def test_a_paused_object_shows_what_is_there_and_writes_nothing(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        arm.scale(SCALE_SET, 1)
+        await station.change(KIND, "front", lambda spec: spec.update(policy={"paused": True}))
+        await station.condition(KIND, "front", "Synced", "Unknown", "Paused")
+        found = await station.get(KIND, "front")
+    assert found.raw["status"]["observed"]["sku"]["capacity"] == 1
+    assert len(writes(arm)) == 1

@@ -15,13 +15,14 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Named, Query
-from trimtab.model.conditions import get_condition
+from trimtab.model.conditions import Condition, get_condition
 from trimtab.model.duration import Period
 from trimtab.model.kubernetes import Secret
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result, Watch
 from trimtab.runtime.index import Index
+from trimtab.runtime.status import write_status
 from trimtab.systems.rest.addressing import AddressError
 from trimtab.systems.rest.calling.contract import CallError
 from trimtab.systems.rest.model import Join
@@ -34,8 +35,9 @@ from trimtab.systems.rest.reconciling.joining import joined
 from trimtab.systems.rest.reconciling.looking import Live, Unchanged, slot_of
 from trimtab.systems.rest.reconciling.place import Place
 from trimtab.systems.rest.reconciling.session import Halt, Session
-from trimtab.systems.rest.reconciling.subject import WAKE, Misfit, read
+from trimtab.systems.rest.reconciling.subject import WAKE, Misfit, read, written
 from trimtab.systems.rest.rendering import Unresolved
+from trimtab.systems.rest.state import Status
 from trimtab.systems.rest.syncing import secrets
 
 SECRETS = "rest-secrets"
@@ -72,7 +74,7 @@ class ObjectController(Controller[Untyped]):
         try:
             subject = read(place.model, obj)
         except Misfit as error:
-            self.log.warning("an object cannot be read", object=str(request), error=str(error))
+            await self._say_misfit(obj, str(error))
             return None
         known = self._known.setdefault(request, _Known(wake=subject.annotations.get(WAKE, "")))
         session = Session(place, subject, self.wake)
@@ -114,6 +116,14 @@ class ObjectController(Controller[Untyped]):
         known.attempts = 0
         self._tell(session)
         return asked if asked is not None else self._next(session)
+
+    async def _say_misfit(self, obj: Untyped, why: str) -> None:
+        """All else of the status stays: it is the memory of what was done."""
+        before = obj.raw.get("status") or {}
+        conditions = msgspec.convert(before.get("conditions") or (), tuple[Condition, ...])
+        status = Status(conditions=conditions)
+        told = telling.told(status, self.clock, obj.metadata.generation or 0, telling.stalled("InvalidSpec", why))
+        await write_status(self.client, obj, {**before, **written(told)})
 
     # --- looking -----------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Any
 from trimtab.model.clock import parse_time
 from trimtab.runtime.controller import Result
 from trimtab.systems.rest import validating
+from trimtab.systems.rest.addressing import parsed
 from trimtab.systems.rest.calling.operations import Failed
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.cases import Case, case, situation
@@ -38,6 +39,7 @@ Body = dict[str, Any]
 async def converge(session: Session) -> Result | None:
     """The object is as the spec says, or on its way. Raises Halt, CallError, Unresolved, StatusError."""
     _refuse_invalid(session)
+    _refuse_moved(session)
     await session.open()
     operation = session.status.sync.operation
     if operation is not None and not await _ended(session, operation):
@@ -68,6 +70,21 @@ def _refuse_invalid(session: Session) -> None:
     if problems:
         said = "; ".join(f"{problem.path}: {problem.detail}" for problem in problems[:5])
         raise Halt(telling.stalled("InvalidSpec", said))
+
+
+def _refuse_moved(session: Session) -> None:
+    """Another name or parameter would be another resource: ours stays what it is, and someone must decide."""
+    known, control = session.status.resource_id, session.subject.control
+    if not known or control.resource_id or not session.status.sync.created:
+        return
+    said = dict(control.parameters)
+    if session.model.identity.parameter and not session.model.identity.server:
+        said[session.model.identity.parameter] = session.subject.name
+    found = parsed(session.model, known) or {}
+    moved = [name for name, value in said.items() if name in found and found[name].casefold() != value.casefold()]
+    if moved:
+        why = f"{', '.join(sorted(moved))} of the spec do not fit {known}: take the change back, or make another object"
+        raise Halt(telling.stalled("ImmutableChanged", why))
 
 
 async def _ended(session: Session, operation: Operation) -> bool:

@@ -77,7 +77,7 @@ async def observe(session: Session, live: Live, drifted: Word, *, must: bool = F
     seen, is_cut = secrets.observed(session.model, live.body, secrets=hidden)
     session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
     message = "status.observed does not show all: the resource is too large" if is_cut else ""
-    words = telling.settled(message, drifted=drifted)
+    words = telling.settled(drifted, message)
     words += await joined(session, live)
     await exported(session, live)
     await session.save(words, must=must)

@@ -60,7 +60,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Misfit(Exception):  # noqa: N818 - it reads as what is wrong
-    """Our own fields of the spec, or the status, have a shape that cannot be read."""
+    """Our own fields of the spec have a shape that cannot be read."""
 
 
 def read(model: Model, obj: Untyped) -> Subject:

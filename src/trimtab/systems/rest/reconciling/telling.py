@@ -45,15 +45,16 @@ def told(status: Status, clock: Clock, generation: int, words: Iterable[Word]) -
     return msgspec.structs.replace(status, conditions=conditions, observed_generation=generation or UNSET)
 
 
-def settled(message: str = "", *, drifted: Word | None = None) -> tuple[Word, ...]:
-    """All is as it should be."""
+def settled(drifted: Word, message: str = "") -> tuple[Word, ...]:
+    """It is there, and nothing is to be written. What drifted and is left so is still not what the spec says."""
+    contested = drifted.reason == "DriftContested"
     return (
         Word(READY, True, "Settled", message),
-        Word(SYNCED, True, "Settled"),
+        Word(SYNCED, False, drifted.reason, drifted.message) if drifted.ok else Word(SYNCED, True, "Settled"),
         Word(PROGRESSING, False, "Idle"),
         Word(REFERENCES, True, "Resolved"),
-        drifted or Word(DRIFTED, False, "AsApplied"),
-        Word(STALLED, False, "Idle"),
+        drifted,
+        Word(STALLED, True, drifted.reason, drifted.message) if contested else Word(STALLED, False, "Idle"),
     )
 
 
