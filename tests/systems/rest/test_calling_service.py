@@ -101,6 +101,20 @@ async def test_headers_of_a_request_never_replace_the_credential(service: Servic
     assert world.seen[0].headers.getall("Authorization") == [f"Bearer {TOKEN}"]
 
 
+@pytest.mark.parametrize("key", [b"two\r\nlines: of-a-key", b"\xff\xfe-no-text"])
+async def test_a_key_that_cannot_be_in_a_header_is_not_sent(world: World, key: bytes) -> None:
+    async with _service(world, Login(headers={"X-Key": Redacted(key)})) as service:
+        error = await refused(service, get())
+    assert (error.kind, world.seen) == (ErrorClass.TERMINAL, [])
+    assert "it cannot be sent" in str(error)
+    assert "of-a-key" not in str(error)
+
+
+async def test_a_body_that_is_no_json_is_not_sent(service: Service, world: World) -> None:
+    error = await refused(service, put(body={"a": 1 << 80}))
+    assert (error.kind, error.uncertain, world.seen) == (ErrorClass.TERMINAL, False, [])
+
+
 async def test_a_key_in_the_query_is_sent_and_never_seen_again(world: World) -> None:
     login = Login(query={"subscription": Redacted("k3y/with&signs")})
     world.answers = [json_answer({"a": 1}, Location=f"{world.url}/operations/1?x=2&subscription=k3y%2Fwith%26signs")]

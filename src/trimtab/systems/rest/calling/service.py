@@ -171,7 +171,7 @@ class Service:
         body: bytes | None = None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-            body = orjson.dumps(wrapped(request.body, request.wrap))
+            body = self._encoded(request)
         if request.idempotency_key:
             headers["Idempotency-Key"] = request.idempotency_key
         named = {name.lower() for name in credential}
@@ -191,6 +191,17 @@ class Service:
             raise self._lost(request, error) from None
         except TlsError as error:
             raise CallError(ErrorClass.AUTH, described(request, str(error)), request=request) from None
+        except ValueError as error:  # a line end in a header, a key that is no text
+            why = f"it cannot be sent: {error}"
+            raise CallError(ErrorClass.TERMINAL, described(request, why, self._secrets()), request=request) from None
+
+    def _encoded(self, request: Request) -> bytes:
+        try:
+            return orjson.dumps(wrapped(request.body, request.wrap))
+        except orjson.JSONEncodeError as error:
+            raise CallError(
+                ErrorClass.TERMINAL, described(request, f"the body is no JSON: {error}"), request=request
+            ) from None
 
     def _lost(self, request: Request, error: OutboundError) -> CallError:
         """What it means that there is no answer."""
