@@ -168,6 +168,14 @@ def test_a_patch_sends_no_secret_that_did_not_change() -> None:
     }
 
 
+def test_a_changed_secret_in_a_list_without_keys_is_written() -> None:
+    applied = {"properties": {"steps": [{"x": 1, "key": "hunter2"}]}}
+    desired = {"properties": {"steps": [{"x": 1, "key": "swordfish"}]}}
+    live = {"properties": {"steps": [{"x": 1, "key": "***", "state": "ok"}]}}
+    assert sent(PLAIN_PATCH, desired, applied, live) == ("patch", desired)
+    assert sent(PUT, desired, applied, live) == ("update", desired)
+
+
 def test_a_removed_secret_is_removed_unseen() -> None:
     applied = {"properties": {"secret": "hunter2", "size": 1}}
     desired, live = {"properties": {"size": 1}}, {"properties": {"size": 1}}

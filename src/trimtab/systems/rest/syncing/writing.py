@@ -97,7 +97,7 @@ def _changes(
     reasons: dict[str, str] = {}
     for path in diff.intent:
         leaf = wants[path]
-        if leaf.hidden or not same(path, leaf.value, get(live, leaf.steps)):
+        if leaf.hidden or holds_hidden(model, leaf) or not same(path, leaf.value, get(live, leaf.steps)):
             sets[path] = leaf
             reasons[path] = "set" if get(applied, leaf.steps) is MISSING else "changed"
     for path in diff.drift if correct else ():
