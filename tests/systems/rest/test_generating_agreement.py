@@ -1,17 +1,24 @@
-"""The two who judge an object of a generated kind: its definition takes whatever admission takes, of any tree."""
+"""Who else reads an object of a generated kind: its definition and its struct take whatever admission takes, of any tree."""
 
 from __future__ import annotations
 
 import copy
+import sys
+from types import ModuleType
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tests.systems.rest.generating_kit import TEXT, machine
+from trimtab.model.document import to_document
 from trimtab.model.schema import Schema
+from trimtab.server.builtin.crd import spec_problems
 from trimtab.systems.rest.generating.crd import crd
+from trimtab.systems.rest.generating.structs import structs
 from trimtab.systems.rest.model import Comparator, FieldClass, Identity, Model, Node, Overlay
 from trimtab.systems.rest.validating.finding import Found
 from trimtab.systems.rest.validating.shape import Walk
@@ -103,21 +110,50 @@ def values(model: Model, node: Node, depth: int = 0) -> st.SearchStrategy[Any]:
     return made | st.none() if node.nullable else made
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_the_definition_takes_what_admission_takes(data: st.DataObject) -> None:
-    properties = data.draw(st.dictionaries(st.sampled_from(NAMES), NODES, max_size=3))
-    model = model_of(properties, tuple(sorted(data.draw(st.sets(st.sampled_from(NAMES))))))
-    spec = data.draw(
-        values(model, replace(model.spec, required=tuple(n for n in model.spec.required if n in properties)))
-    )
-    lean = data.draw(st.booleans())
-    found = Found()
+@st.composite
+def judged(draw: st.DrawFn) -> tuple[Model, dict[str, Any], bool]:
+    """A kind, a spec of it, and whether admission takes the spec."""
+    properties = draw(st.dictionaries(st.sampled_from(NAMES), NODES, max_size=3))
+    model = model_of(properties, tuple(sorted(draw(st.sets(st.sampled_from(NAMES))))))
+    asked = tuple(name for name in model.spec.required if name in properties)
+    spec = draw(values(model, replace(model.spec, required=asked)))
+    found, lean = Found(), draw(st.booleans())
     Walk(model, found, lenient=lean).body(spec)
-    schema = Schema(crd(model)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
-    given_spec = {**spec, "resourceID": "/it"} if lean else spec
-    walked: dict[str, Any] = {"spec": copy.deepcopy(given_spec)}
-    result = schema.walk(walked)
-    if not found.errors:
+    return model, {**spec, "resourceID": "/it"} if lean else spec, not found.errors
+
+
+FEW = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+
+
+@FEW
+@given(judged())
+def test_the_definition_takes_what_admission_takes(judged: tuple[Model, dict[str, Any], bool]) -> None:
+    model, spec, taken = judged
+    definition = crd(model)["spec"]
+    assert spec_problems(definition) == [], "and is one"
+    walked: dict[str, Any] = {"spec": copy.deepcopy(spec)}
+    result = Schema(definition["versions"][0]["schema"]["openAPIV3Schema"]).walk(walked)
+    if taken:
         assert result.errors == []
-    assert walked["spec"] == given_spec, "and drops nothing"
+    assert walked["spec"] == spec, "and drops nothing"
+
+
+@FEW
+@given(judged())
+def test_the_structs_read_what_admission_takes(judged: tuple[Model, dict[str, Any], bool]) -> None:
+    model, spec, taken = judged
+    module = sys.modules["generated_kinds"] = ModuleType("generated_kinds")
+    exec(compile(structs([model]), "kinds.py", "exec"), module.__dict__)
+    if taken:
+        made = msgspec.convert(spec, module.MachineSpec)
+        assert msgspec.convert(to_document(made), module.MachineSpec) == without_nulls(made)
+
+
+def without_nulls(value: Any) -> Any:
+    """Typed writes do not send them."""
+    if isinstance(value, msgspec.Struct):
+        given = {name: without_nulls(getattr(value, name)) for name in value.__struct_fields__}
+        return replace(value, **{name: UNSET if each is None else each for name, each in given.items()})
+    if isinstance(value, tuple):
+        return tuple(without_nulls(each) for each in value)
+    return {name: without_nulls(each) for name, each in value.items()} if isinstance(value, dict) else value
