@@ -98,7 +98,7 @@ def test_an_honest_service_differs_in_nothing_that_it_was_given(
     # A service that merges takes null for nothing, and an empty object that it had never heard of it keeps.
     assert {path for path, said in known.items() if get(desired, walk(model, desired)[path].steps) is not None} == set()
     for leaf in owned(model, desired, {}).values():
-        if leaf.hidden:
+        if leaf.hidden or leaf.path == "properties.steps":  # with the secrets in it
             assert get(service.state, leaf.steps) == leaf.value
 
 
