@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trimtab.cli.options import Context, Kubeconfig, Namespace, access, one_of
+from trimtab.cli.options import Context, Kubeconfig, LogFormat, Namespace, access, log_as, one_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -157,3 +157,35 @@ def import_(
         out=out,
     )
     raise typer.Exit(rest_import.import_(access(kubeconfig, context, namespace), options))
+
+
+@app.command()
+def listen(
+    where: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="Port 0 picks one.")] = "127.0.0.1:7481",
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-certificate",
+            "--tls-cert",
+            metavar="FILE",
+            help="In PEM; without, it is plain HTTP.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key in PEM.", show_default=False)] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    log_format: LogFormat = "auto",
+) -> None:
+    """Take what services tell of changes, until Ctrl-C: CloudEvents, and Azure's Event Grid.
+
+    Objects of what changed are looked at at once. A service sends its events to /SERVICE, with the token that the
+    RestService's spec.notifications names: as Authorization: Bearer, as aeg-sas-key, or as ?token=.
+
+    Example:  trimtab rest listen --listen 0.0.0.0:7481 --tls-certificate tls.crt --tls-key tls.key
+    """
+    from trimtab.cli import rest_listen
+
+    log_as(log_format)
+    options = rest_listen.Options(listen=where, certificate=tls_certificate, key=tls_key)
+    raise typer.Exit(rest_listen.listen(access(kubeconfig, context, ""), options))

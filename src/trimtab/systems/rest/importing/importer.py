@@ -31,6 +31,7 @@ Document = dict[str, Any]
 
 AT_ONCE = 8
 DEEPEST = 16
+LONGEST_NAME = 253
 
 
 class BadIdentifier(Exception):  # noqa: N818 - it reads as what is wrong
@@ -221,7 +222,8 @@ class Importer:
             control["parent"] = {"name": parent}
         if own != name and not model.identity.server:
             control["name"] = own
-        made = written(model, live, name, control, self._embedded(model))
+        secret = f"{name}-{(model.singular or model.kind).lower()}"[:LONGEST_NAME].rstrip("-")  # kinds may share names
+        made = written(model, live, secret, control, self._embedded(model))
         document: Document = {
             "apiVersion": f"{model.group}/{model.version}",
             "kind": model.kind,
@@ -231,7 +233,7 @@ class Importer:
         kept = await self._hook("import_filter", model, identifier, document)
         if kept is None:
             return None
-        return Imported(document=kept, secret=name, secrets=made.secrets, untold=made.untold, refused=made.refused)
+        return Imported(document=kept, secret=secret, secrets=made.secrets, untold=made.untold, refused=made.refused)
 
     async def _hook(self, point: str, model: Model, identifier: str, given: Document) -> Any:
         async def same(document: Document) -> Document:
