@@ -429,3 +429,17 @@ async def test_a_paused_object_shows_what_is_there_and_writes_nothing(station: S
         found = await station.get(KIND, "front")
     assert found.raw["status"]["observed"]["sku"]["capacity"] == 1
     assert len(writes(arm)) == 1
+
+
+async def test_what_someone_else_is_changing_is_waited_for(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        arm.change(SCALE_SET, lambda body: body["properties"].update(provisioningState="Updating"))
+        await station.change(KIND, "front", lambda spec: spec["sku"].update(capacity=5))
+        await station.condition(KIND, "front", "Progressing", "True", "Waiting")
+        assert len(writes(arm)) == 1
+        arm.change(SCALE_SET, lambda body: body["properties"].update(provisioningState="Succeeded"))
+        station.clock.leap(61)
+        await station.ready(KIND, "front")
+    assert writes(arm)[1:] == [("PATCH", {"sku": {"capacity": 5}})]

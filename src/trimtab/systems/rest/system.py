@@ -22,7 +22,9 @@ from trimtab.systems.rest.service_controller import ServiceController
 
 def _controllers(context: Context) -> Iterable[Controller[Any]]:
     documents = Documents(context.clock)
-    connections = Connections(Credentials(context.client, clock=context.clock), clock=context.clock)
+    connections = Connections(
+        Credentials(context.client, clock=context.clock), clock=context.clock, metrics=context.metrics.registry
+    )
     return (ServiceController(context, documents), DefinitionController(context, documents, connections))
 
 

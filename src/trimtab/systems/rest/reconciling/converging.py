@@ -20,17 +20,18 @@ from trimtab.model.clock import parse_time
 from trimtab.runtime.controller import Result
 from trimtab.systems.rest import validating
 from trimtab.systems.rest.addressing import parsed
+from trimtab.systems.rest.calling import states
 from trimtab.systems.rest.calling.operations import Failed
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.cases import Case, case, situation
 from trimtab.systems.rest.reconciling.creating import create, remove_to_recreate
-from trimtab.systems.rest.reconciling.finding import find
+from trimtab.systems.rest.reconciling.finding import extracted, find
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import Halt, Session
-from trimtab.systems.rest.reconciling.settled import settle
+from trimtab.systems.rest.reconciling.settled import settle, wait_for
 from trimtab.systems.rest.reconciling.updating import adopt, compare
 from trimtab.systems.rest.rendering import render
-from trimtab.systems.rest.state import Operation
+from trimtab.systems.rest.state import Operation, Pending
 from trimtab.systems.rest.syncing import secrets
 
 Body = dict[str, Any]
@@ -56,6 +57,8 @@ async def converge(session: Session) -> Result | None:
         raise _refusal(session, decided)
     if session.status.sync.recreating:
         return await remove_to_recreate(session)
+    if not states.settled(live.body):
+        return await wait_for(session, live)
     if decided is Case.CONFIRM:
         return await settle(session, live, memory.in_flight(session.status.sync) or sealed)
     if decided is not Case.COMPARE:
@@ -95,9 +98,11 @@ async def _ended(session: Session, operation: Operation) -> bool:
         await session.save(telling.progressing(reason, telling.progress(outcome)))
         return False
     if isinstance(outcome, Failed):
-        session.remember(operation=None, pending=None)
+        session.remember(operation=None, pending=_unconfirmed(session, operation) if outcome.error.uncertain else None)
         await session.save(must=True)
         raise outcome.error
+    if not session.identifier and outcome.answer is not None:
+        session.known_as(await extracted(session, outcome.answer))
     session.remember(operation=None)
     seconds = (session.place.clock.now() - parse_time(operation.started)).total_seconds()
     session.place.measures.operated(session.model.service, session.model.kind, operation.verb, seconds)
@@ -105,11 +110,21 @@ async def _ended(session: Session, operation: Operation) -> bool:
         session.remember(last_applied="", known_differences={}, etag="")
         await session.save(must=True)
         return True
-    live = await session.look()
+    if operation.verb == "wait":
+        return True
+    session.remember(pending=_unconfirmed(session, operation))
+    live = await session.look() if session.identifier else None
     if live is None:
         return True
     await settle(session, live, memory.in_flight(session.status.sync) or {})
     return session.subject.generation != operation.generation
+
+
+def _unconfirmed(session: Session, operation: Operation) -> Pending | None:
+    """A creation whose result has no ID yet can only be found, as one whose answer was lost."""
+    if session.identifier or operation.verb != "create":
+        return None
+    return session.pending("create", operation.method, None)
 
 
 async def _wanted(session: Session) -> Body:

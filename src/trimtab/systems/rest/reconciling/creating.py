@@ -40,7 +40,7 @@ async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
         raise
     if model.identity.server:
         session.known_as(await extracted(session, answer))
-    session.remember(created=True, recreating="")
+    session.remember(created=bool(session.identifier), recreating="")
     session.event("Created", f"{call.method} {url}")
     session.measured("create", "created")
     return await after_write(session, "create", call, answer)

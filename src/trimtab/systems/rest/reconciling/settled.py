@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.runtime.controller import Result
-from trimtab.systems.rest.calling import operations
-from trimtab.systems.rest.calling.contract import Answer
+from trimtab.systems.rest.calling import operations, states
+from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass
 from trimtab.systems.rest.model import Call
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.awaiting import appearing
@@ -33,11 +33,23 @@ async def after_write(session: Session, verb: str, call: Call, answer: Answer) -
     if verb == "create" and session.model.identity.server:
         await session.save(must=True)  # before anything else can fail: by its ID it is found again
     live = await session.look()
-    if live is None:  # some services need a moment until they show what they made
+    if live is None and session.model.calls.read is None:
+        raise CallError(ErrorClass.TRANSIENT, f"{session.model.kind} was written, and no list shows it yet")
+    if live is None or not states.settled(live.body):  # some services need a moment until they show what they made
         waiting = appearing(session.model, call, verb=verb, now=now, generation=generation)
         await session.follow(waiting)
         return session.later()
     return await settle(session, live, memory.in_flight(session.status.sync) or {})
+
+
+async def wait_for(session: Session, live: Live) -> Result | None:
+    """Someone else's operation goes on: what it shows now is no base to compare with or to build on."""
+    call = session.model.calls.read or session.model.calls.create
+    now, generation = session.place.clock.now(), session.subject.generation
+    session.remember(operation=appearing(session.model, call, verb="wait", now=now, generation=generation))
+    why = f"the service says that it is {states.provisioning_state(live.body)}"
+    await session.save(telling.progressing("Waiting", why))
+    return session.later()
 
 
 async def settle(session: Session, live: Live, sent: Body) -> Result | None:
