@@ -126,9 +126,15 @@ class _Reader:
             return "tuple[Any, ...]"
         text = f"tuple[{self._annotation(node.items, key, depth + 1)}, ...]"
         items = self._model.node(node.items)
-        if node.keys and all(name in items.required and name in items.properties for name in node.keys):
+        if node.keys and not items.nullable and all(self._tells(items, name) for name in node.keys):
             return f"Annotated[{text}, Keyed({', '.join(literal(name) for name in node.keys)})]"
         return text
+
+    def _tells(self, items: Node, name: str) -> bool:
+        """Whether a field can tell items apart: it is a scalar that is always there."""
+        key = self._model.node(items.properties.get(name, Node()))
+        plain = key.type in _SCALARS and not (key.reference or key.nullable or key.field is FieldClass.SECRET)
+        return plain and name in items.required
 
     def _named(self, node: Node) -> str:
         """The name of the type at the end of references."""
