@@ -40,7 +40,7 @@ def climbed(
     had = walk(model, previous)
     applied, removals, unfinished, lessons = sent, {}, [], []
     for path in settled.still_present:
-        rung = next_removal(model, had[path], tried.get(path, 0), verb=verb)
+        rung = next_removal(model, had[path], tried.get(path, 0), desired=sent, verb=verb)
         if rung is None:
             evidence = f"still there after {', '.join(RUNGS[: tried.get(path, 0) + 1])}"
             lessons.append(Lesson(path=path, behaviour="CannotBeRemoved", evidence=evidence))
