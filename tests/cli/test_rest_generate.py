@@ -120,6 +120,17 @@ def test_only_some_kinds(bare: Program) -> None:
     assert kinds == {"VirtualMachineScaleSet": None, "Subnet": "VirtualNetwork", "VirtualNetwork": None}
 
 
+def test_reads_that_may_be_joined_are_named_where_they_can_be_added(bare: Program) -> None:
+    document = titled("blue", "1", "things")
+    (path,) = document["paths"]
+    read = document["paths"][path]
+    document["paths"][f"{path}/view"] = {"parameters": read["parameters"], "get": read["get"]}
+    bare.write("it.json", json.dumps(document))
+    ran = bare("rest", "generate", "it.json")
+    (hint,) = [line for line in ran.lines if line.startswith("#")]
+    assert hint.endswith(': "view"')
+
+
 def compiled(definitions: list[dict[str, Any]], service: dict[str, Any], document: Document) -> list[bytes]:
     spec = convert(service, RestService).spec
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ async def _generate(options: Options) -> int:
         parts = [*_crds(made), *cluster(made.models, made.service.name)]
         if options.endpoint:
             parts += service_documents(made.service, made.planned)
-        sys.stdout.write(_yaml([*parts, *_definitions(made)]))
+        sys.stdout.write(f"{_yaml(parts)}---\n{_definitions(made)}")
         return OK
     _write(options.out, made)
     return OK
@@ -117,7 +118,7 @@ def _write(folder: Path, made: Made) -> None:
     """All files, or none when one cannot be made."""
     files = {
         "service.yaml": _yaml(service_documents(made.service, made.planned)),
-        "definitions.yaml": _yaml(_definitions(made)),
+        "definitions.yaml": _definitions(made),
         "crds.yaml": _yaml(_crds(made)),
         "cluster.yaml": _yaml(cluster(made.models, made.service.name)),
         "kinds.py": structs(made.models),
@@ -146,8 +147,16 @@ def _crds(made: Made) -> list[Document]:
         raise Problem(f"{error}; leave fields out by overlay.fields.PATH.class: ignored, see --definitions") from None
 
 
-def _definitions(made: Made) -> list[Document]:
-    return [Scheme().document(each.definition) for each in made.planned]
+def _definitions(made: Made) -> str:
+    """As YAML, with what could be added."""
+    return "---\n".join(_hint(each) + dump(Scheme().document(each.definition)) for each in made.planned)
+
+
+def _hint(planned: Planned) -> str:
+    if not planned.joins:
+        return ""
+    paths = ", ".join(json.dumps(path) for path in planned.joins)
+    return f"# Its status may have more: spec.joins with a name and one of these paths: {paths}\n"
 
 
 def _yaml(documents: Sequence[Document]) -> str:

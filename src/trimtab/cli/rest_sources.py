@@ -19,7 +19,7 @@ from trimtab.model.document import read as decoded
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
 from trimtab.systems.rest.compiling.kind_names import camel, plural_name
-from trimtab.systems.rest.compiling.proposing import NoSuchKind, conflicts, propose
+from trimtab.systems.rest.compiling.proposing import NoSuchKind, Proposal, conflicts, proposals, propose
 from trimtab.systems.rest.kinds import RestDefinition, RestService
 from trimtab.systems.rest.openapi import Document, DocumentError, from_path, from_url
 from trimtab.systems.rest.openapi.reading import MOST_BYTES, parsed, unpacked
@@ -49,10 +49,11 @@ class Sources(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A kind to be, and the document that has its paths."""
+    """A kind to be, and the document that has its paths. `joins` are reads below it that its status may have, too."""
 
     definition: RestDefinition
     source: Source
+    joins: tuple[str, ...] = ()
 
 
 async def gathered(spec: str, root: Path | None) -> Sources:
@@ -71,13 +72,15 @@ def proposed(sources: Sources, service: str, only: Sequence[str]) -> tuple[list[
     planned: list[Planned] = []
     notes = []
     for source in sources.found:
-        definitions = _definitions(source, service, only)
+        found = _proposals(source, service, only)
+        joins = {each.path: tuple(join.path for join in each.candidates) for each in found}
+        definitions = [each.definition for each in found]
         if len(sources.found) > 1:
             kept = _apart(definitions, [each.definition for each in planned], source)
             if len(kept) < len(definitions):
                 notes.append(f"{source.label}: {len(definitions) - len(kept)} resources that another document has")
             definitions = kept
-        planned += [Planned(definition, source) for definition in definitions]
+        planned += [Planned(each, source, joins.get(_own_path(each), ())) for each in definitions]
     for word in only:
         if not any(_chosen(source, service, (word,)) for source in sources.found):
             raise Problem(f"there is no resource {word}; --only takes kinds and paths, as {_some(sources)}", NOT_FOUND)
@@ -180,9 +183,16 @@ def _is_document(path: Path) -> bool:
     return ("swagger" in tree or "openapi" in tree) and bool(tree.get("paths") or tree.get("x-ms-paths"))
 
 
-def _definitions(source: Source, service: str, only: Sequence[str]) -> list[RestDefinition]:
+def _proposals(source: Source, service: str, only: Sequence[str]) -> list[Proposal]:
     words = [word for word in only if _chosen(source, service, (word,))]
-    return propose(source.document, service, only=words) if words or not only else []
+    return proposals(source.document, service, only=words) if words or not only else []
+
+
+def _own_path(definition: RestDefinition) -> str:
+    """Of one resource, as a proposal has it."""
+    operations = definition.spec.operations
+    own = operations.update or operations.patch or operations.delete or operations.read or operations.create
+    return own.path
 
 
 def _chosen(source: Source, service: str, only: Sequence[str]) -> bool:
