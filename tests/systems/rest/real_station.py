@@ -10,10 +10,13 @@ import asyncio
 import base64
 import contextlib
 import copy
+import gzip
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from tests.runtime.widgets import PATIENCE, until_found, until_gone
 from tests.systems.images.station import LeapClock
@@ -93,21 +96,43 @@ class Station:
     async def serve(self, *kinds: str, wait: bool = True) -> None:
         """Apply the example: its document, its service and the definitions of these kinds; they are served then."""
         document = (FOLDER / self.server / "openapi.yaml").read_text()
-        await self._make({"apiVersion": "v1", "kind": "ConfigMap", "data": {"openapi.yaml": document}}, self.server)
+        chosen = [each for each in documents(self.server, "definitions.yaml") if each["spec"]["names"]["kind"] in kinds]
+        await self._serve({"data": {"openapi.yaml": document}}, chosen, wait=wait)
+
+    async def serve_whole(self, document: bytes, *definitions: RestDefinition, **parameters: str) -> None:
+        """The same with another document and other definitions; the service has these parameters."""
+        packed = base64.b64encode(gzip.compress(document)).decode()
+        chosen = [
+            {"apiVersion": "rest.trimtab.dev/v1alpha1", "kind": "RestDefinition", "spec": to_builtins(each.spec)}
+            for each in definitions
+        ]
+        await self._serve({"binaryData": {"openapi.yaml.gz": packed}}, chosen, parameters)
+
+    async def _serve(
+        self,
+        content: dict[str, dict[str, str]],
+        definitions: list[dict[str, Any]],
+        parameters: Mapping[str, str] | None = None,
+        *,
+        wait: bool = True,
+    ) -> None:
+        await self._make({"apiVersion": "v1", "kind": "ConfigMap", **content}, self.server)
+        ((key, _),) = [pair for held in content.values() for pair in held.items()]
         for each in documents(self.server, "service.yaml"):
             if each["kind"] == "RestService":
+                each["spec"]["document"]["configMap"]["key"] = key
+                each["spec"].setdefault("parameters", {}).update(parameters or {})
                 await self._make_service(each)
             else:
                 each["metadata"].pop("namespace", None)
                 await self._make(each)
-        for each in documents(self.server, "definitions.yaml"):
-            if each["spec"]["names"]["kind"] in kinds:
-                name = f"{each['spec']['names']['plural']}.{self.service}"
-                each["metadata"] = {"name": name, "labels": {LABEL: self.service}}
-                each["spec"]["serviceRef"] = self.service
-                await self.client.create(Untyped(each))
-                self._definitions.append(name)
-                self._kinds.append(each["spec"]["names"]["kind"])
+        for each in definitions:
+            name = f"{each['spec']['names']['plural']}.{self.service}"
+            each["metadata"] = {"name": name, "labels": {LABEL: self.service}}
+            each["spec"]["serviceRef"] = self.service
+            await self.client.create(Untyped(each))
+            self._definitions.append(name)
+            self._kinds.append(each["spec"]["names"]["kind"])
         for name in self._definitions if wait else ():
             await until_found(self.client, RestDefinition, name, "", lambda held: _is(held, "Ready"))
 
