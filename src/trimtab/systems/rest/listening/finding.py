@@ -3,7 +3,7 @@
 Flow: RestServices and RestDefinitions are followed; for each kind that is served, of a service with `notifications`, its
 objects are followed too, and filed under their resource IDs. A question is answered from memory alone.
 
-Caveats: what is not filed yet is not found: a service whose kinds are still being listed is not `ready`.
+Caveats: what is not filed yet is not found; `listed` waits for the first lists.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msgspec import UNSET
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query
 from trimtab.model.clock import Clock
+from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.changes import Change
 from trimtab.runtime.index import Index
@@ -78,8 +79,11 @@ class Finder:
         found = self._services.get(name)
         return found if found is not None and found.spec.notifications is not UNSET else None
 
-    def ready(self, service: str) -> bool:
-        return all(informer.synced.is_set() for (name, _), informer in self._followed.items() if name == service)
+    async def listed(self, service: str) -> None:
+        """Returns when all its objects are known; a kind that is not served, or may not be read, has none."""
+        for (name, _), informer in list(self._followed.items()):
+            if name == service and not _refused(informer):
+                await informer.synced.wait()
 
     def find(self, service: RestService, subject: str) -> list[Target]:
         """The objects of a resource; when it has none, those of the nearest one above it that has some."""
@@ -137,6 +141,10 @@ class Finder:
             status, spec = definition.status, definition.spec
             if self.service(spec.service_ref) is not None and status is not UNSET and status.api_version is not UNSET:
                 yield spec.service_ref, Named(status.api_version, spec.names.kind)
+
+
+def _refused(informer: Informer) -> bool:
+    return isinstance(informer.problem, StatusError) and informer.problem.code in (401, 403, 404)
 
 
 def _ignore(_: Change) -> None:

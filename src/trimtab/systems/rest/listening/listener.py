@@ -134,8 +134,11 @@ class Listener:
         return await self._woken(service, found)
 
     async def _woken(self, service: RestService, found: Told) -> web.Response:
-        if not self._finder.ready(service.name):
-            raise Refused(503, "what is there is still being listed: tell it again later")
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._finder.listed(service.name)
+        except TimeoutError:
+            raise Refused(503, "what is there is still being listed: tell it again later") from None
         targets = dict.fromkeys(target for each in found.subjects for target in self._finder.find(service, each))
         await self._waker.wake(targets)
         return _answer(200, "kept" if targets else "nothing to keep")
