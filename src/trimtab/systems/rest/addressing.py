@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from trimtab.systems.rest.model import Call, Model
@@ -66,18 +67,23 @@ def parsed(model: Model, identifier: str) -> dict[str, str] | None:
 
 def matched(template: str, identifier: str, whole: frozenset[str] = frozenset()) -> dict[str, str] | None:
     """`whole` are parameters that may span several segments."""
-    pattern, last = "", 0
-    names = []
-    for found in _PARAMETER.finditer(template):
-        pattern += re.escape(template[last : found.start()])
-        pattern += r"(.+?)" if found.group(1) in whole else r"([^/]+)"
-        names.append(found.group(1))
-        last = found.end()
-    pattern += re.escape(template[last:])
-    hit = re.fullmatch(pattern.rstrip("/"), identifier.rstrip("/"), re.IGNORECASE)
+    pattern, names = _pattern(template, whole)
+    hit = pattern.fullmatch(identifier.rstrip("/"))
     if hit is None:
         return None
     return {name: unquote(value) for name, value in zip(names, hit.groups(), strict=True)}
+
+
+@lru_cache(maxsize=4096)
+def _pattern(template: str, whole: frozenset[str]) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """Every look at an object asks for it."""
+    pattern, last = "", 0
+    for found in _PARAMETER.finditer(template):
+        pattern += re.escape(template[last : found.start()])
+        pattern += r"(.+?)" if found.group(1) in whole else r"([^/]+)"
+        last = found.end()
+    pattern += re.escape(template[last:])
+    return re.compile(pattern.rstrip("/"), re.IGNORECASE), parameters_of(template)
 
 
 def url_of(model: Model, call: Call, identifier: str, values: Mapping[str, str] | None = None) -> str:
