@@ -37,14 +37,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 def case(now: Situation) -> Case:
     if now.exists:
         return _there(now)
+    if now.creating and not now.findable and not now.given:
+        return Case.UNCERTAIN
     if now.recreating:
         return Case.CREATE
     if now.created:
         return Case.CREATE if now.missing == "recreate" else Case.LOST
     if now.given:
         return Case.NOT_THERE
-    if now.creating and not now.findable:
-        return Case.UNCERTAIN
     return Case.CREATE
 
 

@@ -55,13 +55,16 @@ async def converge(session: Session) -> Result | None:
         return await create(session, wanted, sealed)
     if live is None or decided is Case.FOREIGN:
         raise _refusal(session, decided)
-    if session.status.sync.recreating:
+    if session.status.sync.recreating and not now.creating:  # else what is there is the new one
         return await remove_to_recreate(session)
     if not states.settled(live.body):
         return await wait_for(session, live)
     if decided is Case.CONFIRM:
-        return await settle(session, live, memory.in_flight(session.status.sync) or sealed)
-    if decided is not Case.COMPARE:
+        sent = memory.in_flight(session.status.sync) or sealed
+        asked = await settle(session, live, sent, more=sent != sealed)
+        if sent == sealed or asked is not None:
+            return asked
+    elif decided is not Case.COMPARE:
         await adopt(session, live, sealed, as_is=decided is Case.ADOPT)
     return await compare(session, live, wanted, sealed)
 
@@ -116,8 +119,9 @@ async def _ended(session: Session, operation: Operation) -> bool:
     live = await session.look() if session.identifier else None
     if live is None:
         return True
-    await settle(session, live, memory.in_flight(session.status.sync) or {})
-    return session.subject.generation != operation.generation
+    more = session.subject.generation != operation.generation
+    asked = await settle(session, live, memory.in_flight(session.status.sync) or {}, more=more)
+    return more or asked is not None
 
 
 def _unconfirmed(session: Session, operation: Operation) -> Pending | None:

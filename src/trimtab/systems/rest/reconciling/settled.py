@@ -52,8 +52,9 @@ async def wait_for(session: Session, live: Live) -> Result | None:
     return session.later()
 
 
-async def settle(session: Session, live: Live, sent: Body) -> Result | None:
-    """A write has come to its end: remember what was applied, and what the service made of it."""
+async def settle(session: Session, live: Live, sent: Body, *, more: bool = False) -> Result | None:
+    """A write has come to its end: remember what was applied, and what the service made of it. With `more` the spec wants
+    something else by now: it is not called ready."""
     sync, place = session.status.sync, session.place
     previous = memory.applied(sync) or {}
     found = settling.settle(session.model, sent, live.body, previous=previous)
@@ -78,6 +79,9 @@ async def settle(session: Session, live: Live, sent: Body) -> Result | None:
         why = f"not gone yet: {telling.named(rungs.unfinished)}"
         await session.save(telling.progressing("Removing", why), must=True)
         return Result(requeue_after=SOON)
+    if more:
+        await session.save(telling.progressing("Updating", "the spec changed meanwhile"), must=True)
+        return None
     await session.check("post_check", live.body)
     await observe(session, live, Word(telling.DRIFTED, False, "AsApplied"), must=True)
     return None
