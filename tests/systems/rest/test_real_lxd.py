@@ -250,3 +250,25 @@ async def test_a_profile_of_someone_else_is_not_touched(station: Station, api: R
     assert (await held(api, f"/profiles/{fresh}"))["description"] == "theirs"
     await station.delete("Profile", "web")
     assert (await held(api, f"/profiles/{fresh}"))["description"] == "theirs"
+
+
+@EMBEDDED
+async def test_an_lxd_that_is_down_is_told_and_work_goes_on_when_it_is_back(
+    home: ApiClient, namespace: str, tmp_path_factory: pytest.TempPathFactory, lxd: Lxd
+) -> None:
+    folder = tmp_path_factory.mktemp("down")
+    station = Station(home, namespace, folder, "lxd", f"unix://{folder}/d/unix.socket")
+    with Lxd(folder / "d") as server:
+        async with station.working():
+            await station.serve("Profile")
+            await station.create("Profile", "web", {"config": {"user.a": "1"}})
+            await station.ready("Profile", "web")
+            server.kill()
+            await station.change("Profile", "web", config={"user.a": "2"})
+            await station.condition("Profile", "web", "Ready", "Unknown", "Unreachable")
+            with Lxd(folder / "d"):
+                await station.look("Profile", "web")
+                await station.ready("Profile", "web")
+                async with raw(server.url, under="/1.0") as api:
+                    assert (await held(api, "/profiles/web"))["config"] == {"user.a": "2"}
+                await station.delete("Profile", "web")
