@@ -185,13 +185,17 @@ async def test_a_snapshot_is_made_by_an_operation_that_the_location_names(api: R
     assert (found["name"], found["description"], found["expires_at"]) == ("first", "ours", "0001-01-01T00:00:00Z")
 
 
-async def test_a_list_of_snapshots_names_them_with_their_volume(api: Raw, pool: str) -> None:
-    await api.done("POST", f"{pool}/volumes/custom", {"name": "data"})
-    snapshots = f"{pool}/volumes/custom/data/snapshots"
-    began = await api.done("POST", snapshots, {"name": "first"})
+async def test_lists_name_a_snapshot_with_its_volume_and_take_it_for_a_volume_too(api: Raw, pool: str) -> None:
+    volumes = f"{pool}/volumes/custom"
+    await api.done("POST", volumes, {"name": "data"})
+    began = await api.done("POST", f"{volumes}/data/snapshots", {"name": "first"})
     await api.get(began["operation"] + "/wait")
-    (listed,) = (await api.get(f"{snapshots}?recursion=1"))["metadata"]
+    (listed,) = (await api.get(f"{volumes}/data/snapshots?recursion=1"))["metadata"]
     assert (listed["name"], listed["content_type"]) == ("data/first", "")
+    assert [each["name"] for each in (await api.get(f"{volumes}?recursion=1"))["metadata"]] == ["data", "data/first"]
+    paths = [f"{volumes}/data", f"{volumes}/data/snapshots/first"]
+    assert (await api.get(volumes))["metadata"] == paths
+    assert (await api.get(f"{volumes}/data/snapshots"))["metadata"] == paths[1:]
 
 
 async def test_an_operation_that_it_does_not_know_is_a_404(api: Raw) -> None:
