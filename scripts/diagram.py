@@ -52,7 +52,8 @@ def architecture() -> str:
         *_labelled(44, 608, 138, 48, "your operators", "any kinds"),
         *_labelled(190, 608, 138, 48, "discovery", "devices"),
         *_labelled(336, 608, 138, 48, "images", "registries"),
-        *_row(608, list(SYSTEMS), PLAN, left=482, width=138, planned=True),
+        *_labelled(482, 608, 138, 48, "rest", "any REST API"),
+        *_row(608, list(SYSTEMS), PLAN, left=628, width=138, planned=True),
         _path("M932,620 H946 V258 H934", "#475569"),
     ]
     return _picture(drawn, HEIGHT, "The architecture of Trimtab")
@@ -181,6 +182,50 @@ def images() -> str:
     return _picture(drawn, 520, "How images are discovered, and how they go")
 
 
+def rest() -> str:
+    """From a document to kinds, one turn of an object, and what is compared in it."""
+    steps = [
+        ("look", "GET; an operation that", "runs is polled once"),
+        ("compare", "spec, last applied,", "what is there"),
+        ("announce", "finalizer; the status says", "what is about to be sent"),
+        ("write", "PATCH if it takes all", "paths, else GET and PUT"),
+        ("settle", "follow, read again,", "remember the outcome"),
+    ]
+    drawn = [
+        _text(44, 44, "from a document to kinds", bold=True),
+        *_labelled(44, 60, 170, 60, "OpenAPI document", "2 and 3, any size", fill=CLIENT),
+        *_labelled(278, 60, 170, 60, "RestDefinition", "which paths are one kind"),
+        *_labelled(512, 60, 170, 60, "Model", "fields, classes, calls"),
+        *_labelled(746, 60, 170, 60, "a kind", "CRD, admission, controller", fill=STORE),
+        *_arrow(214, 90, 278, 90, ""),
+        _text(246, 82, "generate", colour=SOFT, size=11, middle=True),
+        *_arrow(448, 90, 512, 90, ""),
+        _text(480, 82, "compile", colour=SOFT, size=11, middle=True),
+        *_arrow(682, 90, 746, 90, ""),
+        _text(44, 168, "one turn of an object", bold=True),
+        *_pipeline(180, steps),
+        _path("M837,252 V282 H123 V254", CHANGE),
+        _text(
+            480,
+            300,
+            "again: when the spec changes, a Secret changes, the service tells, or it is time to look",
+            colour=CHANGE,
+            size=12,
+            middle=True,
+        ),
+        _text(44, 346, "what is compared, for each field", bold=True),
+        *_labelled(44, 362, 206, 60, "the spec changed", "spec \u2260 last applied: written", fill=STORE),
+        *_labelled(266, 362, 206, 60, "it drifted", "there \u2260 spec = last applied", fill=FADING),
+        *_labelled(488, 362, 206, 60, "it was removed", "last applied, not in the spec", fill=GONE),
+        *_labelled(710, 362, 206, 60, "someone else's", "in neither: left alone"),
+        *_labelled(
+            44, 440, 428, 56, "a known difference", "what the service answered right after the last write: no drift"
+        ),
+        *_labelled(488, 440, 428, 56, "initial", "given at creation, then an autoscaler's: never written, never drift"),
+    ]
+    return _picture(drawn, 524, "From a document to kinds, and how an object is reconciled")
+
+
 def _picture(drawn: list[str], height: int, about: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -196,7 +241,6 @@ def _picture(drawn: list[str], height: int, about: str) -> str:
 
 RUNTIME = "controllers in a process of their own, clients like any other: informer → queue → reconcile; blobs, scratch, workers"
 SYSTEMS = (
-    ("rest", "any REST API"),
     ("delivery", "traffic"),
     ("hub, gitops", "services, Git"),
 )

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagram import architecture, discovery, images, operators
+from diagram import architecture, discovery, images, operators, rest
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -96,6 +96,20 @@ REGISTRY = (
 )
 """Image discovery at work: a registry is listed, one image is damaged, the others have their SBOMs and reports."""
 
+SCALE_SET = (
+    "kubectl create configmap compute --from-file=examples/rest/compute.json",
+    "kubectl apply -f examples/rest/service.yaml -f examples/rest/definitions.yaml | grep restd",
+    "kubectl wait restdefinitions --all --for=condition=Ready --timeout=60s | wc -l",
+    "kubectl apply -f examples/rest/scaleset.yaml",
+    "kubectl wait vmss/web --for=condition=Ready --timeout=60s",
+    "python examples/rest/requests.py | cut -c-104",
+    "kubectl scale vmss web --replicas=5",
+    "kubectl wait vmss/web --for=jsonpath='{.status.observed.sku.capacity}'=5 --timeout=60s",
+    "python examples/rest/requests.py",
+    'kubectl patch vmss web --type=merge -p \'{"spec":{"location":"eastus","sku":{"capcity":3}}}\'',
+)
+"""The generic reconciler at work: kinds from a document, a change that is one PATCH, and one that is refused."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -134,12 +148,15 @@ def main() -> None:
     (folder / "operators.svg").write_text(operators())
     (folder / "discovery.svg").write_text(discovery())
     (folder / "images.svg").write_text(images())
+    (folder / "rest.svg").write_text(rest())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
         devices(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
         registry(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        scale_set(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -183,6 +200,19 @@ def registry(folder: Path, place: Path) -> None:
         started.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=60)
         scenes = [(command.removesuffix(" 2>/dev/null"), stage.run(command)) for command in REGISTRY]
         save(folder, "images-tour", "image discovery", [("python -m trimtab.lab.registry_demo &", ""), *scenes], WIDE)
+
+
+def scale_set(folder: Path, place: Path) -> None:
+    """The example of the generic reconciler, with its emulator."""
+    words = "trimtab.lab.arm examples/rest/compute.json --port 7490 --token lab"
+    emulator = [sys.executable, "-m", *words.replace("examples", str(ROOT / "examples")).split()]
+    log = place / "arm.log"
+    with TrimtabServer(place, flags=("--systems", "rest")) as server, Process(emulator, log=log) as started:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: "controller works" in server.log(), within=60)
+        started.wait_until(lambda: "127.0.0.1:7490" in log.read_text(), within=60)
+        scenes = [(command, stage.run(command).replace(":7443", ":7490")) for command in SCALE_SET]
+        save(folder, "rest-tour", "any REST API", [(f"python -m {words} &", ""), *scenes], WIDE)
 
 
 class Stage:

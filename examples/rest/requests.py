@@ -1,6 +1,7 @@
 """What the emulator was asked since this was last run: a line for each request, with its guard and its body."""
 
 import json
+import re
 from http.client import HTTPConnection
 from typing import Any
 
@@ -18,4 +19,5 @@ for each in asked:
     path = below.partition("/")[2] if there else each["path"].rpartition("/resourceGroups/")[2]
     guards = [f"{name}: {value}" for name, value in each["headers"].items() if name.lower().startswith("if-")]
     body = [json.dumps(each["body"])] if each["body"] else []
-    print("  ".join([f"{each['method']:<5} {each['status']} {path}", *guards, *body]))
+    line = "  ".join([f"{each['method']:<5} {each['status']} {path}", *guards, *body])
+    print(re.sub(r"(?<=[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "…", line))
