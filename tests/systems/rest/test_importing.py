@@ -28,7 +28,7 @@ from trimtab.systems.rest.importing import BadIdentifier, Imported, Importer, Ki
 from trimtab.systems.rest.importing.naming import Names
 from trimtab.systems.rest.importing.specs import written as spec_of
 from trimtab.systems.rest.kinds import RestService
-from trimtab.systems.rest.model import Node
+from trimtab.systems.rest.model import Node, Overlay
 from trimtab.systems.rest.models import kept
 
 NETWORK = f"{GROUP}/providers/Microsoft.Network/virtualNetworks/Net_1"
@@ -410,6 +410,12 @@ def test_what_admission_would_refuse_is_left_out_and_said() -> None:
 def test_what_is_empty_or_a_default_is_not_said() -> None:
     live = {"properties": {"size": 10, "rules": [], "net": {"deep": {}}, "note": "", "extra": None, "create": "x"}}
     assert spec_of(kind(), live, "s", {}).spec == {"properties": {"note": ""}}
+
+
+def test_what_is_someone_elses_is_not_said() -> None:
+    model = kind(overlay=Overlay(ignored=("properties.rules[].port", "tags.*"), keep=("properties.net.a",)))
+    live = {"tags": {"x": "1"}, "properties": {"rules": [{"name": "a", "port": 1}], "net": {"a": "1", "b": "2"}}}
+    assert spec_of(model, live, "s", {}).spec == {"properties": {"rules": [{"name": "a"}], "net": {"b": "2"}}}
 
 
 @pytest.mark.parametrize("wish", ["Web_1", "web.1", "web 1", "--web--1--"])

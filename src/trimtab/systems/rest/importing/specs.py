@@ -16,7 +16,7 @@ import msgspec
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
 from trimtab.systems.rest.syncing.comparing import equal, same
 from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, body_node, child, item_node
-from trimtab.systems.rest.syncing.paths import MISSING, Path, drop, format_path, get, parse
+from trimtab.systems.rest.syncing.paths import MISSING, Path, Wild, drop, format_path, get, parse
 from trimtab.systems.rest.syncing.stripping import stripped
 from trimtab.systems.rest.validating import problems
 
@@ -43,13 +43,25 @@ def written(model: Model, live: Body, secret: str, control: Body, embedded: Iter
     lists that are kinds of their own."""
     identity = (model.identity.field,) if model.identity.field else ()
     for path in (*embedded, *model.overlay.keep, *model.overlay.ignored, *model.overlay.body, *identity):
-        live = drop(live, parse(path))
+        live = _without(live, parse(path))
     walk = _Walk(model, secret)
     body = walk.object(body_node(model), stripped(model, live, Writer.ALL), live, ())
     names = {wire: field for field, wire in model.renamed.items()}
     spec = {names.get(field, field): value for field, value in body.items()}
     spec, refused = _acceptable(model, spec, control)
     return Written(spec=spec, secrets=walk.secrets, untold=tuple(walk.untold), refused=tuple(refused))
+
+
+def _without(value: Any, path: Path) -> Any:
+    """As `drop`, for patterns too: without a field wherever it is."""
+    step, rest = path[0], path[1:]
+    if step is Wild.ITEM and rest and isinstance(value, list):
+        return [_without(item, rest) for item in value]
+    if step is Wild.FIELD and isinstance(value, dict):
+        return {name: _without(item, rest) for name, item in value.items()} if rest else {}
+    if isinstance(step, str) and rest and isinstance(value, dict) and step in value:
+        return {**value, step: _without(value[step], rest)}
+    return value if isinstance(step, Wild) else drop(value, path)
 
 
 class _Walk:
