@@ -33,6 +33,7 @@ import recordings  # noqa: E402
 AZURE = ROOT.parent / "shared" / "data" / "azure-specs"
 RECORDED = ROOT.parent / "shared" / "data" / "arm-recordings"
 OWN_RECORDED = ROOT / "tests" / "systems" / "rest" / "documents" / "recordings"
+OWN_NETS = HERE / "recorded"
 OWN = ROOT / "examples" / "rest" / "compute.json"
 LARGEST = "WebApps.json"
 DOCUMENTS = 79
@@ -93,8 +94,8 @@ def of_recordings() -> Iterator[Row]:
         found, whose = recordings.measure(RECORDED, recordings.compiled(AZURE)), "ARM's recordings"
     else:
         say("not here: ../shared/data/arm-recordings; a recording of our own stands for them")
-        found, whose = recordings.measure(OWN_RECORDED), "a recording of our own"
-    title = f"false drift in {found.rereads} re-reads of {found.baselines} resources, {whose}: beside"
+        found, whose = recordings.measure(OWN_RECORDED, recordings.compiled(OWN_NETS)), "a recording of our own"
+    title = f"false drift in {found.rereads} re-reads after {found.baselines} baselines, {whose}: beside"
     yield Row(f"{title} an exact comparison", str(found.exact), str(found.ours), None, "0", found.ours == 0)
     yield Row(f"{title} one with ignore knobs", str(found.knobs), str(found.ours), None, "0", found.ours == 0)
 
@@ -143,13 +144,15 @@ def of_objects(found: scale.Figures, load: scale.Scale) -> Iterator[Row]:
     yield Row(
         f"writes after a change of the definition ({told(found.defined)})", "", str(writes), None, "0", writes == 0
     )
+    others = {verb: count for verb, count in found.idle.items() if verb != "list"}
+    title = f"LISTs of a parent while nothing happens, beside intervals of {load.interval} s"
     yield Row(
-        f"LISTs of a parent while nothing happens, beside intervals of {load.interval} s ({told(found.idle)})",
+        f"{title} ({load.parents} parents, {found.pages:,} pages in all; else {told(others)})",
         str(load.intervals),
         str(found.lists),
         None,
         "at most one each",
-        found.lists <= load.intervals and set(found.idle) <= {"list"},
+        found.lists <= load.intervals and not others,
     )
     share = found.idle_cpu / found.idle_seconds
     yield Row("CPU of the controllers meanwhile, of one processor", "", f"{share:.1%}")
