@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +16,11 @@ from trimtab.cli.interrupts import stop_on_signals
 from trimtab.client.protocol import Query
 from trimtab.model.errors import StatusError
 from trimtab.runtime.credentials import Credentials
+from trimtab.runtime.tasks import ended
 from trimtab.systems.rest.kinds import RestDefinition, RestService
+
+if TYPE_CHECKING:
+    from trimtab.systems.rest.listening import Listener
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +55,20 @@ async def _listen(access: Access, options: Options) -> int:
             if tls is None and not receiving.is_loopback(host):
                 warning = "Warning: tokens come unencrypted; give --tls-certificate and --tls-key"
                 print(warning, file=sys.stderr, flush=True)
-            await stop.wait()
+            await _until(stop, listener)
         finally:
             await listener.stop()
     return OK
+
+
+async def _until(stop: asyncio.Event, listener: Listener) -> None:
+    waits = [asyncio.create_task(stop.wait()), asyncio.create_task(listener.supervise())]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        await ended(*waits)
 
 
 async def _check(server: Session) -> None:

@@ -279,6 +279,19 @@ async def test_a_brief_list_is_read_one_by_one(station: Station, arm: ArmEmulato
         assert [each.document for each in await imported(station)] == [each.document for each in whole]
 
 
+@LOCALLY
+async def test_lists_that_tell_all_spare_reads(station: Station, arm: ArmEmulator) -> None:
+    for number in range(20):
+        arm.put(f"{GROUP}/providers/Microsoft.Network/virtualNetworks/net{number:02}", {"location": "westus"})
+    async with station.working():
+        await serve(station, arm)
+        before = len(arm.requests)
+        found = await imported(station, only=["VirtualNetwork"])
+        reads = [asked for asked in arm.requests[before:] if "virtualNetworks/" in asked.path]
+    assert len(found) == 20
+    assert len(reads) == 8
+
+
 class Filter:
     """A hook that leaves accounts out, and marks the rest."""
 

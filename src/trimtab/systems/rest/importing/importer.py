@@ -30,6 +30,9 @@ from trimtab.systems.rest.reconciling.looking import Live, Looks
 Document = dict[str, Any]
 
 AT_ONCE = 8
+ENOUGH = 8
+"""Items of lists that were just what a read gave, from which on a kind's lists are believed."""
+NEVER = -(1 << 62)
 DEEPEST = 16
 LONGEST_NAME = 253
 
@@ -83,6 +86,7 @@ class Importer:
         self._values, self._namespace = dict(values), namespace
         self._only, self._names, self._problem = frozenset(only), names or Names(), problem
         self._seen: set[str] = set()
+        self._alike: dict[str, int] = {}  # by kind, how many items of lists were just what a read gave
 
     async def one(self, identifier: str, *, children: bool = True) -> AsyncIterator[Imported]:
         """A resource, and with `children` all that is below it. BadIdentifier, NotThere, CallError."""
@@ -141,7 +145,7 @@ class Importer:
             return
         for at in range(0, len(found), AT_ONCE):
             some = found[at : at + AT_ONCE]
-            bodies = await asyncio.gather(*(self._body(model, identifier, item) for identifier, item in some))
+            bodies = await self._bodies(model, some)
             for (identifier, _), body in zip(some, bodies, strict=True):
                 if body is not None:
                     async for imported in self._with_children(model, identifier, body, parent, children, depth):
@@ -167,10 +171,18 @@ class Importer:
                     found.setdefault(identifier.casefold(), (identifier, item))
         return [found[key] for key in sorted(found)]
 
-    async def _body(self, model: Model, identifier: str, item: Any) -> Document | None:
-        """Lists may tell less than a read, whatever their document says."""
-        if model.calls.read is None:
-            return await self._normalized(model, identifier, item) if isinstance(item, dict) else None
+    async def _bodies(self, model: Model, some: Sequence[tuple[str, Any]]) -> list[Document | None]:
+        """Of items of a list. Lists may tell less than a read, whatever their document says: they are believed only once
+        they were found to say the same."""
+        if model.calls.read is None or self._alike.get(model.kind, 0) >= ENOUGH:
+            return [item if isinstance(item, dict) else None for _, item in some]
+        bodies = await asyncio.gather(*(self._there(model, identifier) for identifier, _ in some))
+        whole = model.calls.list is not None and model.calls.list.name_in_list
+        is_same = whole and all(body == item for body, (_, item) in zip(bodies, some, strict=True))
+        self._alike[model.kind] = self._alike.get(model.kind, 0) + len(some) if is_same else NEVER
+        return bodies
+
+    async def _there(self, model: Model, identifier: str) -> Document | None:
         try:
             return await self._read(model, identifier)
         except CallError as error:
@@ -181,11 +193,7 @@ class Importer:
 
     async def _read(self, model: Model, identifier: str) -> Document | None:
         found = await self._looks[model.kind].one(self._caller, identifier, self._values)
-        return await self._normalized(model, identifier, found.body) if isinstance(found, Live) else None
-
-    async def _normalized(self, model: Model, identifier: str, body: Document) -> Document:
-        normalized: Document = await self._hook("normalize_live", model, identifier, body)
-        return normalized
+        return found.body if isinstance(found, Live) else None
 
     async def _with_children(
         self, model: Model, identifier: str, live: Document, parent: str, children: bool, depth: int
@@ -196,6 +204,7 @@ class Importer:
         if identifier.casefold() in self._seen:
             return
         self._seen.add(identifier.casefold())
+        live = await self._hook("normalize_live", model, identifier, live)
         name = ""
         if not self._only or model.kind in self._only:
             imported = await self._made(model, identifier, live, parent)

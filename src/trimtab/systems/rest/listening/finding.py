@@ -74,6 +74,16 @@ class Finder:
             await ended(self._task)
         await self._informers.close()
 
+    async def supervise(self) -> None:
+        """Waits for the end of what never ends, and raises why."""
+        assert self._task is not None  # noqa: S101 - it was started
+        informers = asyncio.create_task(self._informers.supervise())
+        try:
+            await asyncio.wait((self._task, informers), return_when=asyncio.FIRST_COMPLETED)
+            await (self._task if self._task.done() else informers)
+        finally:
+            await ended(informers)
+
     def service(self, name: str) -> RestService | None:
         """One that takes notifications."""
         found = self._services.get(name)

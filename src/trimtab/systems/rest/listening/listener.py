@@ -43,6 +43,8 @@ MAX_BYTES = 1 << 20
 MAX_AT_ONCE = 32
 RATE, BURST = 50.0, 200
 """Requests a second of one service, and at once."""
+COMPLAINTS = 1 / 60
+"""Lines a second about a token that is missing."""
 PATIENCE = 10.0
 
 
@@ -97,6 +99,10 @@ class Listener:
         await self._waker.close()
         await self._finder.stop()
 
+    async def supervise(self) -> None:
+        """Waits until what it follows ends by a mistake of ours, and raises that."""
+        await self._finder.supervise()
+
     def _connected(self) -> web.RequestHandler:
         assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - we listen
         return Connection(self._runner.server, self._patience)
@@ -122,7 +128,7 @@ class Listener:
         service = await self._known(request)
         if service is None:
             return _answer(401, "no service of this name takes this token")
-        if not self._may(service.name):
+        if not self._may(service.name, RATE, BURST):
             return _answer(429, "too many at once: tell it again later")
         if request.method == "OPTIONS":
             return _leave(request)
@@ -152,8 +158,8 @@ class Listener:
         except TimeoutError:
             raise Refused(408, "the body took too long") from None
 
-    def _may(self, service: str) -> bool:
-        bucket = self._buckets.setdefault(service, TokenBucket(RATE, BURST, self._clock))
+    def _may(self, whom: str, rate: float, burst: int) -> bool:
+        bucket = self._buckets.setdefault(whom, TokenBucket(rate, burst, self._clock))
         if bucket.reserve() <= 0:
             return True
         bucket.put_back()
@@ -163,17 +169,22 @@ class Listener:
         """The service, when the token is its own. Who has none costs no question to the API."""
         given = _token(request)
         service = self._finder.service(request.match_info["service"])
-        if service is None or not given or service.spec.notifications is UNSET:
-            return None
-        secret = service.spec.notifications.token_secret
-        if secret.namespace is UNSET:  # admission refuses it
-            return None
+        wanted = Redacted(b"") if service is None else await self._wanted(service)
+        is_same = _same(given, wanted)  # also where there is none: it takes as long
+        return service if wanted and is_same else None
+
+    async def _wanted(self, service: RestService) -> Redacted:
+        """Empty where there is none."""
+        notifications = service.spec.notifications
+        secret = None if notifications is UNSET else notifications.token_secret
+        if secret is None or secret.namespace is UNSET:  # admission refuses it
+            return Redacted(b"")
         try:
-            wanted = await self._credentials.token(SecretRef(secret.name, secret.namespace))
+            return await self._credentials.token(SecretRef(secret.name, secret.namespace))
         except CredentialError as error:
-            log.warning("the token of a service's notifications is missing", service=service.name, why=str(error))
-            return None
-        return service if wanted and _same(given, wanted) else None
+            if self._may("", COMPLAINTS, 1):  # anyone may ask, as often as they like
+                log.warning("the token of a service's notifications is missing", service=service.name, why=str(error))
+            return Redacted(b"")
 
 
 def _token(request: web.Request) -> Redacted:
