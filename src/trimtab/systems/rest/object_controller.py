@@ -215,12 +215,19 @@ class ObjectController(Controller[Untyped]):
         if change.initial:
             return ()
         secret = f"{change.request.namespace}/{change.request.name}"
-        found = []
+        found = [request for request, known in self._known.items() if known.attempts and self._logs_in(request, change)]
         for informer in change.informers.of(self.kind):
             if informer.cache.has_index(SECRETS):
                 found += list(informer.cache.indexed(SECRETS, secret))
         self._woken.update(found)
         return found
+
+    def _logs_in(self, request: Request, change: Change) -> bool:
+        """Whether the Secret that changed is the credential by which an object's service is asked."""
+        ref = self.place.service.spec.credentials.secret_ref if self.place is not None else UNSET
+        if ref is UNSET or ref.name != change.request.name:
+            return False
+        return (ref.namespace or request.namespace) == change.request.namespace
 
     def wake_all(self) -> None:
         """The definition or the service changed: every object is looked at anew."""

@@ -28,7 +28,7 @@ from trimtab.systems.rest.reconciling.creating import create, remove_to_recreate
 from trimtab.systems.rest.reconciling.finding import extracted, find
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import Halt, Session
-from trimtab.systems.rest.reconciling.settled import settle, wait_for
+from trimtab.systems.rest.reconciling.settled import applied, settle, wait_for
 from trimtab.systems.rest.reconciling.updating import adopt, compare
 from trimtab.systems.rest.rendering import render
 from trimtab.systems.rest.state import Operation, Pending
@@ -46,7 +46,7 @@ async def converge(session: Session) -> Result | None:
     if operation is not None and not await _ended(session, operation):
         return session.later()
     wanted = await _wanted(session)
-    sealed = secrets.sealed(session.model, wanted, session.place.key)
+    session.sealed = sealed = secrets.sealed(session.model, wanted, session.place.key)
     await session.check("pre_check")
     live = await _found(session, wanted)
     now = situation(session.as_now, exists=live is not None, findable=_is_findable(session))
@@ -94,7 +94,7 @@ def _refuse_moved(session: Session) -> None:
 
 
 async def _ended(session: Session, operation: Operation) -> bool:
-    """Whether the operation has come to its end and there is more to do."""
+    """Whether the operation has come to its end; then the turn goes on, and finds what else there is to do."""
     outcome = await session.poll(operation)
     if isinstance(outcome, Operation):
         reason = {"create": "Creating", "delete": "Recreating"}.get(operation.verb, "Updating")
@@ -119,9 +119,8 @@ async def _ended(session: Session, operation: Operation) -> bool:
     live = await session.look() if session.identifier else None
     if live is None:
         return True
-    more = session.subject.generation != operation.generation
-    asked = await settle(session, live, memory.in_flight(session.status.sync) or {}, more=more)
-    return more or asked is not None
+    applied(session, live, memory.in_flight(session.status.sync) or {})
+    return True
 
 
 def _unconfirmed(session: Session, operation: Operation) -> Pending | None:

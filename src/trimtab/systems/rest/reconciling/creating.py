@@ -8,13 +8,14 @@ from trimtab.runtime.controller import Result
 from trimtab.systems.rest.addressing import fill, query_of, url_of
 from trimtab.systems.rest.calling import operations
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
+from trimtab.systems.rest.model import Writer
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.finding import extracted
 from trimtab.systems.rest.reconciling.planning import planned
 from trimtab.systems.rest.reconciling.session import SOON, Session
 from trimtab.systems.rest.reconciling.settled import after_write
 from trimtab.systems.rest.state import Change
-from trimtab.systems.rest.syncing import writing
+from trimtab.systems.rest.syncing import stripping, writing
 
 Body = dict[str, Any]
 
@@ -29,7 +30,8 @@ async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
     earlier = session.status.sync.pending
     await session.claim()
     pending = session.pending("create", call.method, body, earlier)
-    session.remember(pending=pending, applying=memory.text(sealed), last_applied="", known_differences={})
+    sent = stripping.taken(model, sealed, Writer.CREATE)  # the rest is for an update that follows
+    session.remember(pending=pending, applying=memory.text(sent), last_applied="", known_differences={})
     session.known_as("" if model.identity.server else session.identifier)
     await session.save(telling.progressing("Creating", f"{call.method} {url}"))
     headers = {"If-None-Match": "*"} if call.conditional and call.method == "PUT" else {}

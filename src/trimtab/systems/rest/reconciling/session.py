@@ -62,13 +62,16 @@ class Session:
         self.key = Key(subject.namespace, subject.raw.name)
         self.values: dict[str, str] = {}
         self.looked_at = 0.0
+        self.sealed: Body = {}
+        """What the spec wants, with digests for secrets; once it is rendered."""
         self.sources = ObjectSources(place, subject, self.key, wake)
         self._obj: Any = subject.raw
 
     async def open(self) -> None:
         """Whom to ask, and with which parameters. Raises Halt while the parent is not there, CallError."""
         self.values = await self._parameters()
-        self.caller = await self.place.connections.caller(self.place.service, self.subject.namespace)
+        caller = await self.place.connections.caller(self.place.service, self.subject.namespace)
+        self.caller = Hooked(caller, self) if self.place.hooks.has("modify_request") else caller
 
     @property
     def as_now(self) -> Subject:
@@ -163,11 +166,7 @@ class Session:
             idempotency_key=key,
             secrets=self.sources.revealed,
         )
-
-        async def own(made: Request) -> Request:
-            return made
-
-        return await self.caller.call(await self.place.hooks.run("modify_request", self.context, own, request))
+        return await self.caller.call(request)
 
     async def poll(self, operation: Operation) -> Operation | operations.Done | operations.Failed:
         """One look at an operation. What it says is kept: where to look next may have changed."""
@@ -283,6 +282,20 @@ class Session:
             return None
         wait = (parse_time(operation.next_poll) - self.place.clock.now()).total_seconds()
         return Result(requeue_after=max(SOON, wait))
+
+
+class Hooked:
+    """A caller whose every request goes through the hooks first."""
+
+    def __init__(self, caller: Caller, session: Session) -> None:
+        self.endpoint, self._caller, self._session = caller.endpoint, caller, session
+
+    async def call(self, request: Request) -> Answer:
+        async def own(made: Request) -> Request:
+            return made
+
+        hooks = self._session.place.hooks
+        return await self._caller.call(await hooks.run("modify_request", self._session.context, own, request))
 
 
 def _inherited(path: str, above: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.awaiting import appearing
 from trimtab.systems.rest.reconciling.exporting import exported
 from trimtab.systems.rest.reconciling.joining import joined
-from trimtab.systems.rest.reconciling.ladder import climbed
+from trimtab.systems.rest.reconciling.ladder import Climbed, climbed
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import SOON, Session
 from trimtab.systems.rest.reconciling.telling import Word
@@ -39,7 +39,9 @@ async def after_write(session: Session, verb: str, call: Call, answer: Answer) -
         waiting = appearing(session.model, call, verb=verb, now=now, generation=generation)
         await session.follow(waiting)
         return session.later()
-    return await settle(session, live, memory.in_flight(session.status.sync) or {})
+    sent = memory.in_flight(session.status.sync) or {}
+    asked = await settle(session, live, sent, more=sent != session.sealed)
+    return asked or (Result(requeue_after=SOON) if sent != session.sealed else None)
 
 
 async def wait_for(session: Session, live: Live) -> Result | None:
@@ -53,8 +55,23 @@ async def wait_for(session: Session, live: Live) -> Result | None:
 
 
 async def settle(session: Session, live: Live, sent: Body, *, more: bool = False) -> Result | None:
-    """A write has come to its end: remember what was applied, and what the service made of it. With `more` the spec wants
-    something else by now: it is not called ready."""
+    """A write has come to its end. With `more` the spec wants something else by now, or a creation did not take all of
+    it: it is not called ready."""
+    rungs = applied(session, live, sent)
+    if rungs.unfinished:
+        why = f"not gone yet: {telling.named(rungs.unfinished)}"
+        await session.save(telling.progressing("Removing", why), must=True)
+        return Result(requeue_after=SOON)
+    if more:
+        await session.save(telling.progressing("Updating", "there is more to write"), must=True)
+        return None
+    await session.check("post_check", live.body)
+    await observe(session, live, Word(telling.DRIFTED, False, "AsApplied"), must=True)
+    return None
+
+
+def applied(session: Session, live: Live, sent: Body) -> Climbed:
+    """Remember what was applied, and what the service made of it. Nothing is saved yet."""
     sync, place = session.status.sync, session.place
     previous = memory.applied(sync) or {}
     found = settling.settle(session.model, sent, live.body, previous=previous)
@@ -75,16 +92,7 @@ async def settle(session: Session, live: Live, sent: Body, *, more: bool = False
     )
     session.status = msgspec.structs.replace(session.status, sync=sync, plan=UNSET)
     session.known_as(session.identifier)
-    if rungs.unfinished:
-        why = f"not gone yet: {telling.named(rungs.unfinished)}"
-        await session.save(telling.progressing("Removing", why), must=True)
-        return Result(requeue_after=SOON)
-    if more:
-        await session.save(telling.progressing("Updating", "the spec changed meanwhile"), must=True)
-        return None
-    await session.check("post_check", live.body)
-    await observe(session, live, Word(telling.DRIFTED, False, "AsApplied"), must=True)
-    return None
+    return rungs
 
 
 async def observe(session: Session, live: Live, drifted: Word, *, must: bool = False) -> None:
