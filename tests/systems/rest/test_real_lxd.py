@@ -272,3 +272,17 @@ async def test_an_lxd_that_is_down_is_told_and_work_goes_on_when_it_is_back(
                 async with raw(server.url, under="/1.0") as api:
                     assert (await held(api, "/profiles/web"))["config"] == {"user.a": "2"}
                 await station.delete("Profile", "web")
+
+
+@EMBEDDED
+async def test_a_description_that_a_creation_does_not_take_is_given_afterwards(
+    station: Station, api: Raw, fresh: str
+) -> None:
+    await station.serve("StoragePool", "Volume", "Snapshot")
+    await station.example("StoragePool", name=fresh)
+    await station.example("Volume")
+    await station.example("Snapshot", description="before the change")
+    station.clock.leap(120)
+    await station.ready("Snapshot", "first")
+    found = await held(api, f"/storage-pools/{fresh}/volumes/custom/data/snapshots/first")
+    assert found["description"] == "before the change"

@@ -8,12 +8,13 @@ refused today; an object that is being deleted is left alone, so that nothing ke
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from trimtab.model.admission import Admission, AdmissionRequest, Allowed, Denied, Operation, Reader
-from trimtab.model.errors import FieldError
+from trimtab.model.errors import FieldError, StatusError
 from trimtab.model.kind import Kind
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.scheme import Untyped
@@ -157,12 +158,22 @@ def _changed(request: AdmissionRequest[Any]) -> bool:
 async def _waits(kind: Kind, reader: Reader) -> str:
     """Where to look why there is no Model."""
     service = kind.group.rpartition(".rest.")[0]
-    for found in await reader.list(RestDefinition):
+    for found in await _definitions(reader):
         if not isinstance(found, RestDefinition):
             continue
         if (found.spec.service_ref, found.spec.names.plural) == (service, kind.plural):
             return f"the kind is not ready: see kubectl get restdefinition {found.name}"
-    return f"the kind is not ready: no RestDefinition makes {kind.plural} of the service {service}; see kubectl get rd"
+    return f"the kind is not ready: no RestDefinition makes {kind.plural} of the service {service}; see kubectl get restdefinition"
+
+
+async def _definitions(reader: Reader) -> Sequence[Any]:
+    """None while the kind itself is not served yet."""
+    try:
+        return await reader.list(RestDefinition)
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return ()
 
 
 def _answer(errors: Any, warnings: Any = ()) -> Allowed | Denied:

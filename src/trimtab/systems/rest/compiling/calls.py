@@ -108,7 +108,8 @@ def base_path(document: Document, service: RestServiceSpec) -> str:
     """What goes before the document's paths."""
     base = document.base_path
     parts = urlsplit(service.endpoint)
-    there = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+    below = f"/{parts.path.partition(':/')[2]}" if parts.scheme == "unix" else parts.path  # unix:///the/socket:/path
+    there = below.rstrip("/")
     return "" if base and there.endswith(base) else base
 
 
