@@ -163,7 +163,8 @@ async def _waits(kind: Kind, reader: Reader) -> str:
             continue
         if (found.spec.service_ref, found.spec.names.plural) == (service, kind.plural):
             return f"the kind is not ready: see kubectl get restdefinition {found.name}"
-    return f"the kind is not ready: no RestDefinition makes {kind.plural} of the service {service}; see kubectl get restdefinition"
+    why = f"no RestDefinition makes {kind.plural} of the service {service}; see kubectl get restdefinition"
+    return f"the kind is not ready: {why}"
 
 
 async def _definitions(reader: Reader) -> Sequence[Any]:
