@@ -106,6 +106,14 @@ async def test_what_may_not_be_read_is_said_and_the_rest_is_there(desk: Desk) ->
 
 
 @LOCALLY
+async def test_a_login_that_is_missing_is_said(desk: Desk) -> None:
+    await desk.serve(credentials={"type": "bearer", "secretRef": {"name": "login"}})
+    ran = await desk.imported("--all")
+    assert (ran.code, ran.out) == (4, "")
+    assert f"{desk.station.namespace}/login" in ran.err
+
+
+@LOCALLY
 async def test_a_service_without_kinds_says_what_to_do(desk: Desk) -> None:
     name = desk.station.service
     await desk.station.serve(desk.arm.url, DOCUMENT, definitions=[])

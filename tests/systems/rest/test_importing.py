@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from hypothesis import given, settings
 
 from tests.runtime.widgets import until
 from tests.systems.rest.arm_kit import DOCUMENT, GROUP, SCALE_SET, SUBSCRIPTION
 from tests.systems.rest.station import Document, Station, SwiftClock
-from tests.systems.rest.syncing_kit import kind
+from tests.systems.rest.syncing_kit import ARM, BODIES, KEY, PLAIN, kind
+from tests.systems.rest.test_recordings import MODEL, OURS, RECORDED, SPECIFICATIONS, recordings
 from trimtab.client.protocol import Query
 from trimtab.lab.arm import INSTANT, ArmEmulator, Normalise, Refused
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.credentials import Credentials
 from trimtab.runtime.system import NAMESPACE
+from trimtab.systems.rest.addressing import resource_path
 from trimtab.systems.rest.calling.connecting import Connections
 from trimtab.systems.rest.calling.contract import CallError
 from trimtab.systems.rest.hooks import Hooks
@@ -28,8 +33,15 @@ from trimtab.systems.rest.importing import BadIdentifier, Imported, Importer, Ki
 from trimtab.systems.rest.importing.naming import Names
 from trimtab.systems.rest.importing.specs import written as spec_of
 from trimtab.systems.rest.kinds import RestService
-from trimtab.systems.rest.model import Node, Overlay
+from trimtab.systems.rest.model import Model, Node, Overlay
 from trimtab.systems.rest.models import kept
+from trimtab.systems.rest.rendering import render
+from trimtab.systems.rest.syncing.adopting import adopt
+from trimtab.systems.rest.syncing.difference import difference
+from trimtab.systems.rest.syncing.secrets import sealed
+from trimtab.systems.rest.validating import problems
+
+__all__ = ["recordings"]
 
 NETWORK = f"{GROUP}/providers/Microsoft.Network/virtualNetworks/Net_1"
 STORAGE = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/files"
@@ -246,15 +258,15 @@ async def test_an_id_of_nothing_is_told_from_one_that_is_none(station: Station, 
 @LOCALLY
 async def test_a_list_that_may_not_be_read_is_said_and_the_rest_is_imported(station: Station, arm: ArmEmulator) -> None:
     furnish(arm)
-    problems: list[str] = []
+    said: list[str] = []
     async with station.working():
         await serve(station, arm)
         arm.fault(Refused(403, "AuthorizationFailed", "not for you"), "GET", "storageAccounts$", times=99)
-        found = await imported(station, problem=problems.append)
+        found = await imported(station, problem=said.append)
     assert len(found) == 5
-    assert len(problems) == 1
-    assert problems[0].startswith("StorageAccount was left out: ")
-    assert "not for you" in problems[0]
+    assert len(said) == 1
+    assert said[0].startswith("StorageAccount was left out: ")
+    assert "not for you" in said[0]
 
 
 @LOCALLY
@@ -396,6 +408,60 @@ async def test_what_has_an_id_of_the_servers_choice_is_adopted_too(station: Stat
 
 
 # --- specs and names -------------------------------------------------------------------------------------------------------
+
+
+class AnySecret:
+    """Every Secret has every key."""
+
+    async def secret(self, name: str, key: str) -> str | None:
+        return f"{name}/{key}"
+
+    async def resource_id(self, kind: str, name: str, api_version: str) -> str | None:
+        return None
+
+
+@pytest.mark.parametrize("path", [ARM, PLAIN])
+@given(live=BODIES)
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_service_has_is_imported_as_it_is(path: str, live: Document) -> None:
+    model = kind(path=path)
+    found = spec_of(model, live, "s", {})
+    assert found.refused == ()
+    assert not any(secret in str(found) for secret in ("hunter2", "swordfish"))
+    assert taken_as_it_is(model, live)
+    ours = {**found.spec, "resourceID": resource_path(model)}
+    assert problems(model, ours) == []
+
+
+def taken_as_it_is(model: Model, live: Document) -> bool:
+    """Whether what is imported of a read is what was read, so that nothing is left to write."""
+    found = spec_of(model, live, "s", {"resourceID": "/any"})
+    wanted = sealed(model, asyncio.run(render(model, found.spec, AnySecret())), KEY)
+    applied, known = adopt(model, wanted, live, as_is=True)
+    return not known and difference(model, desired=wanted, applied=applied, live=live).empty
+
+
+def test_a_recording_of_ours_is_taken_as_it_is(recordings: ModuleType) -> None:
+    assert all(taken_as_it_is(MODEL, look.live) for look in recordings.looks(OURS))
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings of ARM are not here (../shared/data/arm-recordings)")
+@pytest.mark.skipif(
+    not SPECIFICATIONS.is_dir(), reason="the documents of ARM are not here (../shared/data/azure-specs)"
+)
+def test_what_arm_was_recorded_to_say_is_taken_as_it_is(recordings: ModuleType) -> None:
+    model_for = recordings.compiled(SPECIFICATIONS)
+    reads = [(model_for(look.url.partition("?")[0]), look.live) for look in recordings.looks(RECORDED)]
+    assert len(reads) > 200
+    assert [live["id"] for model, live in reads if not taken_as_it_is(model, live)] == []
+
+
+def test_the_keys_of_a_map_are_said_though_nothing_is_in_them() -> None:
+    model = kind()
+    holder = Node(type="map", items=Node(type="object", properties={}, additional=True))
+    spec = msgspec.structs.replace(model.spec, properties={**model.spec.properties, "holders": holder})
+    found = spec_of(msgspec.structs.replace(model, spec=spec), {"holders": {"a": {}}, "tags": {}}, "s", {})
+    assert found.spec == {"holders": {"a": {}}}
 
 
 def test_secrets_of_one_name_have_keys_of_their_own() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.model.errors import FieldProblem
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
 from trimtab.systems.rest.syncing.comparing import equal, same
 from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, body_node, child, item_node
@@ -84,6 +85,8 @@ class _Walk:
             if name not in kept or below.field in HIDDEN:
                 continue
             said = self._value(below, kept[name], live[name], (*path, name))
+            if said is MISSING and name not in node_.properties:
+                said = type(kept[name])()  # of a map, the key says something too
             if said is not MISSING and (name == node.discriminator or not _is_default(self._model, below, said)):
                 made[name] = said
         for name, below in node_.properties.items():
@@ -149,7 +152,8 @@ def _acceptable(model: Model, spec: Body, control: Body) -> tuple[Body, list[str
             if get(spec, path) is MISSING:
                 continue
             spec = drop(spec, path)
-            refused.append(f"{format_path(path)}: {each.detail}")
+            if each.problem is not FieldProblem.FORBIDDEN:  # what nobody may write is not missed
+                refused.append(f"{format_path(path)}: {each.detail}")
     return spec, refused
 
 
