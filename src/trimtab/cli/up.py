@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import random
 import socket
@@ -15,10 +16,13 @@ from trimtab.cli.memory import tune
 from trimtab.cli.systems import NoSystem
 from trimtab.model.admission import Admission
 from trimtab.model.clock import SystemClock
+from trimtab.model.kind import Kind
 from trimtab.model.scheme import Scheme
 from trimtab.server.auth.files import UnsafeFileError
-from trimtab.server.serve import Settings, serve
+from trimtab.server.serve import Running, Settings, serve
 from trimtab.store.contract import Unusable
+
+PATIENCE = 30.0
 
 
 def run(
@@ -66,6 +70,7 @@ class Beside(NamedTuple):
     names: tuple[str, ...] = ()
     admissions: tuple[Admission, ...] = ()
     scheme: Scheme | None = None
+    kinds: tuple[Kind, ...] = ()
 
 
 def _controllers(data_dir: Path, chosen: str, operators: tuple[Path, ...], log_format: str) -> Beside:
@@ -82,16 +87,22 @@ def _controllers(data_dir: Path, chosen: str, operators: tuple[Path, ...], log_f
     for path in operators:
         command += ["--operator", str(path)]
     names = tuple(system.name for system in systems)
-    return Beside(tuple(command), names, tuple(a for s in systems for a in s.admissions), scheme_of(systems))
+    scheme = scheme_of(systems)
+    kinds = tuple(scheme.kind_of(cls) for system in systems for cls in system.kinds)
+    return Beside(tuple(command), names, tuple(a for s in systems for a in s.admissions), scheme, kinds)
 
 
 async def _serve(settings: Settings, beside: Beside) -> int:
     stop = asyncio.Event()
     stop_on_signals(stop)
     async with serve(settings, admission=beside.admissions, scheme=beside.scheme) as running:
-        print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
         supervised = asyncio.create_task(_supervise(beside) if beside.command else asyncio.Event().wait())
         stopped = asyncio.create_task(stop.wait())
+        defined = asyncio.create_task(_defined(running, beside))
+        await asyncio.wait({defined, supervised, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        defined.cancel()
+        if not stop.is_set():
+            print(f"trimtab is ready at {running.url}  kubeconfig {running.kubeconfig}", flush=True)
         await asyncio.wait({supervised, stopped}, return_when=asyncio.FIRST_COMPLETED)
         for task in (supervised, stopped):
             task.cancel()
@@ -99,6 +110,17 @@ async def _serve(settings: Settings, beside: Beside) -> int:
         if not supervised.cancelled():
             supervised.result()  # a mistake of ours: better seen than a server without controllers
     return 0
+
+
+async def _defined(running: Running, beside: Beside) -> None:
+    """Until the systems' kinds are served, so that who acts on the ready line finds them; but not for ever: a process that
+    fails at each start says so itself."""
+    registry = running.server.registry
+    wanted = [(kind.group, kind.version, kind.plural) for kind in beside.kinds]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while any(registry.find(*each) is None for each in wanted):  # noqa: ASYNC110 - they come by requests
+                await asyncio.sleep(0.02)
 
 
 async def _supervise(beside: Beside) -> bool:
