@@ -21,7 +21,9 @@ def resource(world: World, ask: Ask, known: Resource) -> Answer:
     """One that exists."""
     behaviour = world.behaviour(known.id.type, known.id.key)
     underway = known.operation
-    if underway is not None and not underway.has_monitor:
+    if underway is not None and underway.has_monitor:
+        underway.age(world.clock.monotonic())
+    elif underway is not None:
         underway.look(world.clock.monotonic())
     if known.unborn or world.resources.find(known.id.key) is None:
         raise not_found(known.id)

@@ -64,6 +64,11 @@ class Underway:
                 self.end()
         return self.status
 
+    def age(self, now: float) -> None:
+        """What takes a time, and no looks, ends by itself."""
+        if self.lro.lasting and not self.polls and now >= self._until:
+            self.end()
+
     def end(self) -> None:
         if self.status == "InProgress":
             self.status = self.lro.outcome
