@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
 from typing import Any
 
 from tests.cli.conftest import Ran
 from tests.cli.rest_desk import LOCALLY, STORAGE, Desk, desk, quiet
+from tests.needs import needs
 from tests.systems.rest.arm_kit import DOCUMENT, GROUP
 from trimtab.client.protocol import Ref
 from trimtab.lab.arm import Normalise, Refused
@@ -34,6 +37,24 @@ async def test_what_is_imported_and_applied_becomes_ready_without_a_write(desk: 
         await desk.station.ready(each["kind"], each["metadata"]["name"])
     assert (await desk.imported("--all")).out == ran.out
     assert {asked.method for asked in desk.arm.requests} == {"GET"}
+
+
+@LOCALLY
+async def test_kubectl_takes_it_too_and_changes_nothing_the_second_time(desk: Desk) -> None:
+    needs("kubectl")
+    kubectl = ["kubectl", "apply", "--server-side", "-f", "-"]
+    await desk.serve()
+    ran = await desk.imported(GROUP)
+    first, second = [await asyncio.to_thread(_piped, kubectl, ran.out, desk.program.env) for _ in range(2)]
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    for each in documents(ran):
+        found = await desk.station.ready(each["kind"], each["metadata"]["name"])
+        assert found.metadata.generation == 1
+    assert {asked.method for asked in desk.arm.requests} == {"GET"}
+
+
+def _piped(command: list[str], text: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=text, env=env, capture_output=True, text=True, check=False)
 
 
 @LOCALLY
