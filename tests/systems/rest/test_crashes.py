@@ -15,6 +15,10 @@ import pytest
 
 from tests.systems.rest.arm_kit import DOCUMENT, GROUP, KIND, SPEC, served
 from tests.systems.rest.cuts import Cuts, names_of
+from tests.systems.rest.notes_kit import DOCUMENT as NOTES
+from tests.systems.rest.notes_kit import KIND as NOTE
+from tests.systems.rest.notes_kit import Notes
+from tests.systems.rest.notes_kit import definition as note_definition
 from tests.systems.rest.station import Document, Station, SwiftClock, condition_of
 from trimtab.lab.arm import INSTANT, ArmEmulator, Asked, Lro, shape
 from trimtab.model.scheme import Untyped
@@ -29,6 +33,8 @@ LONG = {
     "patch": shape("202+LOC empty", polls=0, lasting=0.1, retry_after=1),
     "delete": shape("202+LOC empty", polls=0, lasting=0.1, retry_after=1),
 }
+LOCAL = pytest.mark.parametrize("client", ["local"], indirect=True)
+"""Where the API server makes no difference."""
 Act = Callable[[str], Awaitable[Any]]
 
 
@@ -53,14 +59,17 @@ def pace(request: pytest.FixtureRequest, arm: ArmEmulator) -> Callable[[], None]
 
 
 class Play:
-    """One scenario: `prepare` makes what is there before, `act` is what is cut, `between` comes after the crash."""
+    """One scenario: `prepare` makes what is there before, `act` is what is cut, `rest` what it comes to;
+    `between` comes after the crash, and another `rest` then."""
 
     def __init__(self, station: Station, serve: Act, *, prepare: Act, act: Act, rest: Act) -> None:
         self.station, self.cuts = station, Cuts()
         self._serve, self._prepare, self._act, self._rest = serve, prepare, act, rest
         self.names: list[str] = []
 
-    async def run(self, pace: Callable[[], None] = lambda: None, between: Act | None = None) -> None:
+    async def run(
+        self, pace: Callable[[], None] = lambda: None, between: Act | None = None, rest: Act | None = None
+    ) -> None:
         self.station.clock = SwiftClock(60)
         async with self.station.working(client=self.cuts.client(self.station.client), callers=self.cuts.callers):
             try:
@@ -71,7 +80,7 @@ class Play:
         if between is not None:
             await asyncio.gather(*(between(name) for name in self.names))
         async with self.station.working():
-            await asyncio.gather(*(self._rest(name) for name in self.names))
+            await asyncio.gather(*((rest or self._rest)(name) for name in self.names))
 
     async def _cut(self, pace: Callable[[], None]) -> None:
         await self._prepare("uncut")
@@ -191,6 +200,7 @@ async def test_an_update_by_patch_happens_once_and_takes_nothing_along(
         sets.refuse_blind(name)
 
 
+@LOCAL
 async def test_a_field_that_left_the_spec_is_removed_and_no_other(
     station: Station, sets: Sets, pace: Callable[[], None]
 ) -> None:
@@ -206,6 +216,7 @@ async def test_a_field_that_left_the_spec_is_removed_and_no_other(
         sets.refuse_blind(name)
 
 
+@LOCAL
 async def test_a_put_of_what_was_read_loses_nothing(station: Station, sets: Sets, pace: Callable[[], None]) -> None:
     """What a PATCH does not take: data disks."""
 
@@ -227,6 +238,7 @@ async def test_a_put_of_what_was_read_loses_nothing(station: Station, sets: Sets
         sets.refuse_blind(name)
 
 
+@LOCAL
 async def test_a_resource_is_made_anew_once(station: Station, sets: Sets, pace: Callable[[], None]) -> None:
     async def made(name: str) -> None:
         await sets.make(name, policy={"createOnly": "recreate"})
@@ -240,6 +252,7 @@ async def test_a_resource_is_made_anew_once(station: Station, sets: Sets, pace: 
         sets.refuse_blind(name)
 
 
+@LOCAL
 async def test_a_deletion_takes_the_resource_along_and_lets_the_object_go(
     station: Station, sets: Sets, pace: Callable[[], None]
 ) -> None:
@@ -250,6 +263,7 @@ async def test_a_deletion_takes_the_resource_along_and_lets_the_object_go(
         assert sets.writes(name) == ["create", "delete"], play.why(name)
 
 
+@LOCAL
 async def test_an_adoption_writes_nothing(station: Station, sets: Sets) -> None:
     async def there(name: str) -> None:
         body = {"location": "westus", "sku": {"name": "Standard_D2_v3", "capacity": 8}, "tags": {"theirs": "kept"}}
@@ -267,6 +281,7 @@ async def test_an_adoption_writes_nothing(station: Station, sets: Sets) -> None:
         assert (await sets.ready(name)).raw["status"]["sync"]["knownDifferences"]["sku.capacity"] == "8"
 
 
+@LOCAL
 async def test_what_a_crashed_write_set_and_nobody_wants_any_more_is_removed(
     station: Station, sets: Sets, pace: Callable[[], None]
 ) -> None:
@@ -300,3 +315,117 @@ async def test_what_a_crashed_creation_set_and_nobody_wants_any_more_is_removed(
         assert sets.body(name)["tags"] == {"tag1": "value", "tag2": "more"}, play.why(name)
         assert sets.body(name)["sku"]["capacity"] == 7, play.why(name)
         sets.refuse_blind(name)
+
+
+# --- where the service chooses the ID ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def notes() -> AsyncIterator[Notes]:
+    async with Notes() as service:
+        yield service
+
+
+class Desk:
+    """Notes, by title."""
+
+    def __init__(self, station: Station, notes: Notes, **definition: Any) -> None:
+        self.station, self.notes, self._definition = station, notes, definition
+
+    async def serve(self, _: str) -> None:
+        given = [note_definition(**self._definition)]
+        await self.station.serve(self.notes.url, NOTES, definitions=given, limits=LIMITS)
+
+    async def nothing(self, name: str) -> None:
+        """There is nothing before."""
+
+    async def create(self, name: str) -> None:
+        await self.station.create(self.station.document(NOTE, name, {"title": name, "text": "one"}))
+
+    async def make(self, name: str) -> None:
+        await self.create(name)
+        await self.ready(name)
+        self.notes.titled(name)[0]["labels"] = {"theirs": "kept"}
+
+    async def ready(self, name: str) -> Untyped:
+        return await self.station.ready(NOTE, name)
+
+    async def decided(self, name: str) -> Untyped:
+        """Ready, or it says that nobody can tell."""
+
+        def met(document: Document) -> bool:
+            said = condition_of(document, "Ready")
+            return said.get("status") == "True" or said.get("reason") == "CreationUncertain"
+
+        return await self.station.until(NOTE, name, met)
+
+    async def delete(self, name: str) -> None:
+        await self.station.delete(NOTE, name)
+
+    async def gone(self, name: str) -> None:
+        await self.station.gone(NOTE, name)
+
+
+async def test_a_creation_by_post_happens_once(station: Station, notes: Notes) -> None:
+    desk = Desk(station, notes)
+    play = Play(station, desk.serve, prepare=desk.nothing, act=desk.create, rest=desk.ready)
+    await play.run()
+    for name in play.names:
+        assert notes.posts(name) == len(notes.titled(name)) == 1, play.why(name)
+        found = await desk.ready(name)
+        assert found.raw["status"]["resourceID"] == f"/notes/{notes.titled(name)[0]['id']}"
+
+
+@LOCAL
+async def test_a_creation_that_nobody_can_find_again_is_never_repeated(station: Station, notes: Notes) -> None:
+    desk = Desk(station, notes, identity={"parameter": "id", "assigned": "server", "answer": "id"})
+    play = Play(station, desk.serve, prepare=desk.nothing, act=desk.create, rest=desk.decided)
+    await play.run()
+    unsure = []
+    for name in play.names:
+        found = await desk.decided(name)
+        assert notes.posts(name) <= 1, play.why(name)
+        if condition_of(found.raw, "Ready")["status"] == "True":
+            assert len(notes.titled(name)) == 1
+        else:
+            unsure.append(name)
+    assert unsure, "no cut hit the creation"
+
+
+@LOCAL
+async def test_what_someone_deleted_is_posted_once_more_and_no_oftener(station: Station, notes: Notes) -> None:
+    async def lost(name: str) -> None:
+        await desk.make(name)
+        notes.answered("DELETE", f"/notes/{notes.titled(name)[0]['id']}", None)
+
+    async def tell(name: str) -> None:
+        await station.change(NOTE, name, lambda spec: spec.update(text="two"))
+
+    desk = Desk(station, notes, identity={"parameter": "id", "assigned": "server", "answer": "id"})
+    play = Play(station, desk.serve, prepare=lost, act=tell, rest=desk.decided)
+    await play.run()
+    for name in play.names:
+        assert notes.posts(name) <= 2, play.why(name)
+
+
+@LOCAL
+async def test_a_put_of_a_whole_note_keeps_what_others_wrote(station: Station, notes: Notes) -> None:
+    async def change(name: str) -> None:
+        await station.change(NOTE, name, lambda spec: spec.update(text="two"))
+
+    desk = Desk(station, notes)
+    play = Play(station, desk.serve, prepare=desk.make, act=change, rest=desk.ready)
+    await play.run()
+    for name in play.names:
+        (note,) = notes.titled(name)
+        assert (note["text"], note["labels"]) == ("two", {"theirs": "kept"}), play.why(name)
+        sent = [asked for asked in notes.asked if asked.path == f"/notes/{note['id']}" and asked.method == "PUT"]
+        assert len(sent) == 1, play.why(name)
+
+
+@LOCAL
+async def test_a_note_goes_with_its_object_even_when_its_id_was_lost(station: Station, notes: Notes) -> None:
+    desk = Desk(station, notes)
+    play = Play(station, desk.serve, prepare=desk.nothing, act=desk.create, rest=desk.ready)
+    await play.run(between=desk.delete, rest=desk.gone)
+    assert notes.notes == {}
