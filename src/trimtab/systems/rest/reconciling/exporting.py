@@ -59,6 +59,7 @@ async def _source(session: Session, export: Export, live: Live) -> Any:
         method=export.call.method,
         url=url_of(session.model, export.call, session.identifier, session.values),
         envelope=session.model.overlay.envelope,
+        rules=session.model.overlay.errors,
     )
     return (await session.caller.call(request)).body
 

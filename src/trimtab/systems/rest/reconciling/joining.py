@@ -55,6 +55,7 @@ async def _asked(session: Session, join: Join, known: Joined) -> Joined:
         method="GET",
         url=path + query_of(call, session.values),
         envelope=session.model.overlay.envelope,
+        rules=session.model.overlay.errors,
     )
     now = format_time(session.place.clock.now())
     try:

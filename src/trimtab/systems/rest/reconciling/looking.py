@@ -75,6 +75,7 @@ class Looks:
             url=url_of(self._model, call, identifier, values),
             headers=headers,
             envelope=self._model.overlay.envelope,
+            rules=self._model.overlay.errors,
         )
         try:
             answer = await caller.call(request)
