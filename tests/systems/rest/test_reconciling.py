@@ -443,3 +443,15 @@ async def test_what_someone_else_is_changing_is_waited_for(station: Station, arm
         station.clock.leap(61)
         await station.ready(KIND, "front")
     assert writes(arm)[1:] == [("PATCH", {"sku": {"capacity": 5}})]
+
+
+async def test_a_resource_that_another_object_manages_is_not_taken(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        spec = {key: value for key, value in SPEC.items() if key != "parent"}
+        await station.create(station.document(KIND, "second", {**spec, "resourceID": SCALE_SET.upper()}))
+        await station.condition(KIND, "second", "Stalled", "True", "AlreadyManaged")
+        await station.delete(KIND, "second")
+        await station.gone(KIND, "second")
+    assert SCALE_SET in arm.resources

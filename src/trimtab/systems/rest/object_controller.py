@@ -34,6 +34,7 @@ from trimtab.systems.rest.reconciling.failing import failed
 from trimtab.systems.rest.reconciling.joining import joined
 from trimtab.systems.rest.reconciling.looking import Live, Unchanged, slot_of
 from trimtab.systems.rest.reconciling.place import Place
+from trimtab.systems.rest.reconciling.rivals import IDENTIFIERS, identifiers_of
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.reconciling.subject import WAKE, Misfit, read, written
 from trimtab.systems.rest.rendering import Unresolved
@@ -50,7 +51,7 @@ SPREAD = 3.0
 class ObjectController(Controller[Untyped]):
     echo = False
     concurrency = 16
-    indexes = (Index(SECRETS, lambda obj: _secrets_of(obj)),)
+    indexes = (Index(SECRETS, lambda obj: _secrets_of(obj)), Index(IDENTIFIERS, lambda obj: identifiers_of(obj)))
 
     def __init__(self, api_version: str, kind: str, plural: str, query: Query = Query()) -> None:  # noqa: B008 - frozen
         self.kind = Named(api_version, kind)

@@ -27,6 +27,7 @@ from trimtab.systems.rest.reconciling.cases import Case, case, situation
 from trimtab.systems.rest.reconciling.creating import create, remove_to_recreate
 from trimtab.systems.rest.reconciling.finding import extracted, find
 from trimtab.systems.rest.reconciling.looking import Live
+from trimtab.systems.rest.reconciling.rivals import refuse_rival
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.reconciling.settled import applied, settle, wait_for
 from trimtab.systems.rest.reconciling.updating import adopt, compare
@@ -52,6 +53,8 @@ async def converge(session: Session) -> Result | None:
     now = situation(session.as_now, exists=live is not None, findable=_is_findable(session))
     decided = case(now)
     if decided is Case.CREATE:
+        if session.identifier:
+            await refuse_rival(session)
         return await create(session, wanted, sealed)
     if live is None or decided is Case.FOREIGN:
         raise _refusal(session, decided)
@@ -65,6 +68,7 @@ async def converge(session: Session) -> Result | None:
         if sent == sealed or asked is not None:
             return asked
     elif decided is not Case.COMPARE:
+        await refuse_rival(session)
         await adopt(session, live, sealed, as_is=decided is Case.ADOPT)
     return await compare(session, live, wanted, sealed)
 
