@@ -46,6 +46,7 @@ from trimtab.systems.rest.reconciling.board import Board
 from trimtab.systems.rest.reconciling.looking import Looks
 from trimtab.systems.rest.reconciling.place import Place
 from trimtab.systems.rest.syncing.removing import RUNGS
+from trimtab.systems.rest.validating.definitions import rivals
 
 FINALIZER = "rest.trimtab.dev/kind"
 AGAIN = 30.0
@@ -111,6 +112,7 @@ class DefinitionController(Controller[RestDefinition]):
         service = await self.client.find(RestService, definition.spec.service_ref)
         if service is None:
             raise Problem("ServiceNotFound", f"there is no RestService {definition.spec.service_ref!r}")
+        await self._refuse_rival(definition)
         model, stale = await self._model(definition, service)
         try:
             hooks = installed(model.overlay.hooks)
@@ -168,6 +170,13 @@ class DefinitionController(Controller[RestDefinition]):
             raise Problem("ModelTooLarge", str(error)) from None
         await apply(uncached(self.client), kept, manager="trimtab-rest", current=there)
         return model, ""
+
+    async def _refuse_rival(self, definition: RestDefinition) -> None:
+        """Who was there first has a kind, or a path. Admission says it at once; this is for those who got past it."""
+        listed = (await self.client.list(RestDefinition, Query())).items
+        found = rivals(definition, [other for other in listed if _age(other) < _age(definition)])
+        if found:
+            raise Problem("Duplicate", "; ".join(f"{each.path}: {each.detail}" for each in found[:5]))
 
     async def _parent(self, definition: RestDefinition) -> RestDefinition | None:
         if not definition.spec.parent:
@@ -319,6 +328,12 @@ _RUNG_OF = {
 def _learned(definition: RestDefinition) -> dict[str, int]:
     quirks = () if not definition.status or definition.status.quirks is UNSET else definition.status.quirks
     return {quirk.path: _RUNG_OF[quirk.behaviour] for quirk in quirks if quirk.behaviour in _RUNG_OF}
+
+
+def _age(definition: RestDefinition) -> tuple[bool, str, str]:
+    """Who is served comes first, then who is older."""
+    is_served = bool(definition.status and definition.status.api_version)
+    return not is_served, str(definition.metadata.creation_timestamp or ""), definition.name
 
 
 def _identity(definition: RestDefinition) -> str:
