@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from aiohttp import web
 
-Document = dict[str, Any]
+from tests.systems.rest.station import GROUP, LABEL, Document, Station
+
 KIND = "Note"
 DOCUMENT = """
 openapi: 3.0.3
@@ -65,6 +66,31 @@ def definition(**changes: Any) -> Document:
         "identity": {"parameter": "id", "assigned": "server", "answer": "id", "find": ["title"]},
     }
     return {"spec": {**spec, **changes}}
+
+
+async def serve(station: Station, endpoint: str, document: Document, *definitions: Document) -> None:
+    """Without waiting for anything."""
+    await station.create(
+        {
+            "apiVersion": GROUP,
+            "kind": "RestService",
+            "metadata": {"name": station.service, "labels": {LABEL: station.service}},
+            "spec": {"endpoint": endpoint, "document": document},
+        }
+    )
+    for each in definitions or (definition(),):
+        await define(station, each)
+
+
+async def define(station: Station, given: Document, name: str = "notes") -> None:
+    await station.create(
+        {
+            "apiVersion": GROUP,
+            "kind": "RestDefinition",
+            "metadata": {"name": f"{name}.{station.service}", "labels": {LABEL: station.service}},
+            "spec": {**given["spec"], "serviceRef": station.service},
+        }
+    )
 
 
 class Asked(NamedTuple):

@@ -12,9 +12,9 @@ from aiohttp import web
 
 from tests.systems.rest.arm_kit import DOCUMENT as COMPUTE
 from tests.systems.rest.arm_kit import GROUP, served
-from tests.systems.rest.notes_kit import DOCUMENT, KIND, Notes, definition
+from tests.systems.rest.notes_kit import DOCUMENT, KIND, Notes, define, definition, serve
 from tests.systems.rest.station import GROUP as REST
-from tests.systems.rest.station import LABEL, Document, Station, condition_of
+from tests.systems.rest.station import LABEL, Station, condition_of
 from trimtab.client.protocol import Named, Query, Ref
 from trimtab.lab.arm import INSTANT, ArmEmulator
 from trimtab.model.scheme import Untyped
@@ -30,31 +30,6 @@ LOCAL = pytest.mark.parametrize("client", ["local"], indirect=True)
 async def notes() -> AsyncIterator[Notes]:
     async with Notes() as service:
         yield service
-
-
-async def serve(station: Station, endpoint: str, document: Document, *definitions: Document) -> None:
-    """Without waiting for anything."""
-    await station.create(
-        {
-            "apiVersion": REST,
-            "kind": "RestService",
-            "metadata": {"name": station.service, "labels": {LABEL: station.service}},
-            "spec": {"endpoint": endpoint, "document": document},
-        }
-    )
-    for each in definitions or (definition(),):
-        await define(station, each)
-
-
-async def define(station: Station, given: Document, name: str = "notes") -> None:
-    await station.create(
-        {
-            "apiVersion": REST,
-            "kind": "RestDefinition",
-            "metadata": {"name": f"{name}.{station.service}", "labels": {LABEL: station.service}},
-            "spec": {**given["spec"], "serviceRef": station.service},
-        }
-    )
 
 
 async def not_ready(station: Station, kind: Named, name: str, reason: str) -> str:

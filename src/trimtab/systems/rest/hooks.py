@@ -19,7 +19,8 @@ Points, with what they take and give:
     import_filter(document) → document or None   validate(old, new) → list of FieldError
     default(spec) → spec
 
-Whatever a hook raises ends the reconcile as any error does; it shows in the conditions.
+Whatever a hook raises ends the reconcile, and shows in the conditions: a CallError as an error of the service, all else as
+the hook's own (`HookFailed`).
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from typing import Any
 import msgspec
 
 from trimtab.model.scheme import Untyped
-from trimtab.systems.rest.calling.contract import Caller
+from trimtab.systems.rest.calling.contract import Caller, CallError
 from trimtab.systems.rest.model import Model
 
 GROUP = "trimtab.rest.hooks"
+MOST_SAID = 300
 
 Following = Callable[..., Awaitable[Any]]
 
@@ -62,6 +64,14 @@ class NoHook(Exception):  # noqa: N818 - it reads as what happened
     """A definition names a hook that is not installed."""
 
 
+class HookFailed(Exception):  # noqa: N818 - it reads as what happened
+    """A hook raised something that is no answer of the service."""
+
+    def __init__(self, point: str, error: Exception) -> None:
+        said = " ".join(str(error).split())[:MOST_SAID]
+        super().__init__(f"a hook for {point} raised {type(error).__name__}{f': {said}' if said else ''}")
+
+
 class Hooks:
     """The hooks of one definition."""
 
@@ -72,12 +82,30 @@ class Hooks:
         return any(hasattr(hook, point) for hook in self._installed)
 
     async def run(self, point: str, ctx: HookContext, own: Following, *arguments: Any) -> Any:
-        """Through the hooks of a point to what we do ourselves."""
-        call = own
+        """Through the hooks of a point to what we do ourselves. Raises HookFailed, and what we raise ourselves."""
+        if not self.has(point):
+            return await own(*arguments)
+        ours: list[Exception] = []
+
+        async def last(*given: Any) -> Any:
+            try:
+                return await own(*given)
+            except Exception as error:
+                ours.append(error)
+                raise
+
+        call: Following = last
         for hook in reversed(self._installed):
             if hasattr(hook, point):
                 call = functools.partial(getattr(hook, point), ctx, following=call)
-        return await call(*arguments)
+        try:
+            return await call(*arguments)
+        except CallError:
+            raise
+        except Exception as error:
+            if any(error is each for each in ours):
+                raise
+            raise HookFailed(point, error) from error
 
     def same(self, ctx: HookContext, own: Callable[[str, Any, Any], bool]) -> Callable[[str, Any, Any], bool]:
         """The comparison with the hooks' in front."""
@@ -85,7 +113,14 @@ class Hooks:
         for hook in reversed(self._installed):
             if hasattr(hook, "compare"):
                 call = functools.partial(getattr(hook, "compare"), ctx, following=call)  # noqa: B009
-        return call
+
+        def same(path: str, wanted: Any, live: Any) -> bool:
+            try:
+                return call(path, wanted, live)
+            except Exception as error:
+                raise HookFailed("compare", error) from error
+
+        return same
 
 
 def installed(names: Sequence[str]) -> Hooks:

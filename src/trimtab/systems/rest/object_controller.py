@@ -25,6 +25,7 @@ from trimtab.runtime.index import Index
 from trimtab.runtime.status import write_status
 from trimtab.systems.rest.addressing import AddressError
 from trimtab.systems.rest.calling.contract import CallError
+from trimtab.systems.rest.hooks import HookFailed
 from trimtab.systems.rest.model import Join
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.board import Wanted
@@ -93,6 +94,10 @@ class ObjectController(Controller[Untyped]):
             return Result(requeue_after=60.0)
         except AddressError as error:
             await session.save(telling.stalled("InvalidSpec", str(error)))
+            return Result(requeue_after=AGAIN)
+        except HookFailed as error:
+            self.log.exception("a hook failed", object=str(request))
+            await session.save(telling.stalled("HookFailed", str(error)), must=True)
             return Result(requeue_after=AGAIN)
         except CallError as error:
             known.attempts += 1
