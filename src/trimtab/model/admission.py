@@ -140,6 +140,11 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
             if not pattern.startswith("*.") or not pattern[2:] or "*" in pattern[2:]:
                 raise ValueError(f'{self.name}: {pattern!r} is no pattern of groups, such as "*.rest"')
 
+    @property
+    def path(self) -> str:
+        """Where its webhook is served."""
+        return f"/{'mutate' if self.mutating else 'validate'}/{self.name}"
+
     def matched(self, scheme: Scheme) -> tuple[Kind, ...]:
         """The kinds, with the full names of their groups."""
         return tuple(kind if isinstance(kind, Kind) else scheme.kind_of(kind) for kind in self.kinds)

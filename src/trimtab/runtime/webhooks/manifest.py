@@ -59,7 +59,7 @@ def conversion(at: Service | str, ca_bundle: bytes = b"") -> Document:
 
 
 def path_of(admission: Admission) -> str:
-    return f"/{'mutate' if admission.mutating else 'validate'}/{admission.name}"
+    return admission.path
 
 
 def _webhook(admission: Admission, at: Service | str, ca_bundle: bytes, scheme: Scheme) -> Document:

@@ -38,6 +38,8 @@ POLICIES = (
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
 )
 CREDENTIALS = ("serviceaccounts", "secrets", "pods")
+HOME = "trimtab-system"
+"""Where the functions that are declared here are served on a cluster."""
 
 
 class Admission:
@@ -45,12 +47,14 @@ class Admission:
         self._server = server
         self._since: dict[str, int] = {}
         self._forms = Forms(server.registry)
+        own = frozenset(admission.path for admission in declared)
         self._webhooks = Webhooks(
             WebhookClient(self._resolve),
             self._namespace_labels,
             equivalents=self._forms.equivalents,
             convert=self._forms.convert,
             authorize=server.authorizer.authorize,
+            asked_here=lambda service: service.namespace == HOME and service.path in own,
         )
         self._functions = Functions(declared, scheme, server.registry, self._forms)
 

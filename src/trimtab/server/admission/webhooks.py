@@ -26,6 +26,7 @@ from trimtab.server.admission.webhook_conditions import Authorize, conditions_me
 from trimtab.server.admission.webhook_match import (
     Hook,
     Invocation,
+    Service,
     exempt,
     hooks_of,
     is_namespace,
@@ -69,7 +70,8 @@ class Mutated(msgspec.Struct, frozen=True):
 
 class Webhooks:
     """The webhooks of the server. `equivalents` are the other served versions of a kind, `convert` gives a document in
-    one of them; webhooks with matchPolicy Equivalent need both. `authorize` answers what conditions ask about rights."""
+    one of them; webhooks with matchPolicy Equivalent need both. `authorize` answers what conditions ask about rights.
+    `asked_here` are Services whose functions the server has itself: manifests of a cluster may be applied here too."""
 
     def __init__(
         self,
@@ -79,12 +81,14 @@ class Webhooks:
         equivalents: Callable[[Kind], Sequence[Kind]] = _no_equivalents,
         convert: Callable[[Document, Kind], Document] = _same_version,
         authorize: Authorize | None = None,
+        asked_here: Callable[[Service], bool] = lambda service: False,
     ) -> None:
         self._client = client
         self._namespace_labels = namespace_labels
         self._equivalents = equivalents
         self._convert = convert
         self._authorize = authorize or Authorizer().authorize
+        self._asked_here = asked_here
         self._configurations: dict[str, dict[str, tuple[Hook, ...]]] = {MUTATING: {}, VALIDATING: {}}
         self._hooks: dict[str, tuple[Hook, ...]] = {MUTATING: (), VALIDATING: ()}
 
@@ -145,7 +149,8 @@ class Webhooks:
 
     def _sort(self, resource: str) -> None:
         by_name = sorted(self._configurations[resource].items())
-        self._hooks[resource] = tuple(hook for _, hooks in by_name for hook in hooks)
+        every = (hook for _, hooks in by_name for hook in hooks)
+        self._hooks[resource] = tuple(h for h in every if h.service is None or not self._asked_here(h.service))
 
     def _concerns(self, resource: str, request: AdmissionRequest) -> bool:
         hooks = self._hooks[resource]
