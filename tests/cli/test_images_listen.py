@@ -74,9 +74,10 @@ def test_an_address_that_is_taken_or_wrong_is_one_line(images: Program) -> None:
         ran = images("images", "listen", "--listen", url.removeprefix("http://"))
         assert ran.code == 1
         assert "nobody can listen at 127.0.0.1:" in ran.err
-    ran = images("images", "listen", "--listen", "nowhere")
-    assert ran.code == 2
-    assert "is not HOST:PORT" in ran.err
+    for wrong in ("nowhere", "127.0.0.1:٧٤٨٠"):
+        ran = images("images", "listen", "--listen", wrong)
+        assert ran.code == 2
+        assert "is not HOST:PORT" in ran.err
 
 
 def test_a_certificate_needs_its_key(images: Program) -> None:
