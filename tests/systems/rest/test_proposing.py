@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from tests.systems.rest.compiling_kit import TEXT, obj, operation, swagger
 from tests.systems.rest.openapi_kit import DOCUMENTS, FLEET, azure, real
 from trimtab.systems.rest.compiling.kind_names import kind_name, plural, singular, unique, words
 from trimtab.systems.rest.compiling.proposing import NoSuchKind, conflicts, proposals, propose
@@ -119,6 +120,17 @@ class TestPlain:
 
     def test_what_only_the_server_makes_is_no_kind(self) -> None:
         assert "Warning" not in own("machines")
+
+    def test_a_sort_between_the_collection_and_the_name_does_not_name_the_kind(self) -> None:
+        paths = {}
+        for collection, parameter in [
+            ("/pools/{pool}/volumes/custom", "volumeName"),
+            ("/users/{user}/keys/public", "id"),
+        ]:
+            paths[collection] = {"post": operation(body=obj(size=TEXT), status=201)}
+            paths[f"{collection}/{{{parameter}}}"] = {"get": operation(answer=obj(size=TEXT)), "delete": operation()}
+        found = propose(swagger(paths), "test")
+        assert [each.spec.names.kind for each in found] == ["Volume", "Public"]
 
     def test_an_id_that_the_body_does_not_have_is_the_servers(self) -> None:
         certificate = own("machines")["Certificate"].identity

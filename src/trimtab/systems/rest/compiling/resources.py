@@ -123,7 +123,7 @@ def _plain(paths: Paths) -> Iterable[Resource]:
         yield Resource(
             path=path,
             segments=comparable(segments),
-            collection=next((each for each in reversed(segments) if not is_parameter(each)), parameter),
+            collection=_collection(segments, parameter),
             create=create,
             read=read,
             update=update if update is None or update.body is not None else None,
@@ -149,6 +149,17 @@ def _is_any_resource(operation: Operation, segments: list[str]) -> bool:
     """Whether a path is that of any resource by its whole ID."""
     whole = {param.name for param in operation.parameters if param.place == "path" and not param.encode}
     return parameter_of(segments[-2]) in whole
+
+
+def _collection(segments: list[str], parameter: str) -> str:
+    """What the kind is named after: the last segment that is no parameter; in volumes/custom/{volume} the one before."""
+    at = next((at for at in range(len(segments) - 1, -1, -1) if not is_parameter(segments[at])), None)
+    if at is None:
+        return parameter
+    last, before = segments[at], segments[at - 1] if at else ""
+    many = kind_names.singular(before) != before and kind_names.singular(last) == last
+    named = kind_names.words(parameter)[: len(kind_names.words(before))]
+    return before if many and named == kind_names.words(kind_names.singular(before)) else last
 
 
 def _arm_collection(segments: list[str], read: Operation) -> str:
