@@ -120,6 +120,15 @@ def test_only_some_kinds(bare: Program) -> None:
     assert kinds == {"VirtualMachineScaleSet": None, "Subnet": "VirtualNetwork", "VirtualNetwork": None}
 
 
+def test_a_part_asks_for_the_parameters_that_its_parent_does_not_have(bare: Program) -> None:
+    machines = str(ROOT / "tests/systems/rest/documents/machines.yaml")
+    ran = bare("rest", "generate", machines, "--endpoint", "https://machines.example.com", "--out", "made")
+    assert ran.code == 0, ran.err
+    page = (bare.folder / "made/docs.md").read_text().partition("\n## Volume\n")[2].partition("\n## ")[0]
+    assert "- A part of: [StoragePool](#storagepool), named in `spec.parent`." in page
+    assert "- Needs in `spec.parameters`: `type`." in page
+
+
 def test_reads_that_may_be_joined_are_named_where_they_can_be_added(bare: Program) -> None:
     document = titled("blue", "1", "things")
     (path,) = document["paths"]

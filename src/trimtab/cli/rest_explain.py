@@ -14,7 +14,7 @@ import orjson
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.codes import NOT_FOUND, OK, USAGE, Problem, run
 from trimtab.cli.rest_service import service_for
-from trimtab.cli.rest_sources import Planned, gathered, given, group_of, proposed
+from trimtab.cli.rest_sources import Planned, gathered, given, group_of, parent_of, proposed
 from trimtab.cli.tables import Printer, shown
 from trimtab.client.protocol import Query
 from trimtab.model.conditions import get_condition
@@ -78,7 +78,12 @@ async def _from_files(options: Options) -> Model:
     service = service or service_for(name, "", sources)
     try:
         return compile_model(
-            found.source.document, chosen, service=service.spec, service_name=name, group=group_of(name)
+            found.source.document,
+            chosen,
+            service=service.spec,
+            service_name=name,
+            group=group_of(name),
+            parent=parent_of(chosen, planned),
         )
     except CompileError as error:
         raise Problem(f"{chosen.name}: {error}") from None

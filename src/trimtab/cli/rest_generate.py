@@ -14,7 +14,7 @@ import msgspec
 from trimtab.cli.bar import Bar
 from trimtab.cli.codes import OK, USAGE, Problem, complain, run
 from trimtab.cli.rest_service import service_documents, service_for
-from trimtab.cli.rest_sources import Planned, Sources, gathered, given, group_of, proposed
+from trimtab.cli.rest_sources import Planned, Sources, gathered, given, group_of, parent_of, proposed
 from trimtab.model.scheme import Scheme
 from trimtab.model.yaml import dump
 from trimtab.systems.rest.compiling.compile import compile_model
@@ -100,6 +100,7 @@ def _compiled(service: RestService, planned: list[Planned], *, strict: bool) -> 
                     service=service.spec,
                     service_name=service.name,
                     group=group_of(service.name),
+                    parent=parent_of(each.definition, planned),
                 )
             except CompileError as error:
                 wrong.append(f"{each.definition.name}: {error}")

@@ -119,6 +119,12 @@ def given(file: Path, sources: Sources, service: str) -> tuple[list[Planned], Re
     return [Planned(each, _holding(each, sources)) for each in definitions], own
 
 
+def parent_of(definition: RestDefinition, planned: Sequence[Planned]) -> RestDefinition | None:
+    """The definition of the kind that it names as its parent, if that is planned too."""
+    above = definition.spec.parent
+    return next((each.definition for each in planned if above and each.definition.spec.names.kind == above), None)
+
+
 def slug(name: str) -> str:
     """A name that a group may begin with."""
     stem = name.removesuffix(".gz")
