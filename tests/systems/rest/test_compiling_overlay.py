@@ -173,6 +173,21 @@ class TestNames:
         assert "bodyPolicy" in model.variant(model.spec, {"kind": "Cat"}).properties
         assert model.renamed == {"bodyPolicy": "policy"}
 
+    @pytest.mark.parametrize(
+        ("create", "update", "patch", "takes"),
+        [
+            (obj(name=TEXT, a=TEXT), obj(name=TEXT, a=TEXT), obj(name=TEXT, a=TEXT), Writer.ALL),
+            (obj(name=TEXT, a=TEXT), obj(a=TEXT), obj(a=TEXT), Writer.CREATE),
+            (obj(name=TEXT, a=TEXT), obj(name={**TEXT, "readOnly": True}, a=TEXT), None, Writer.CREATE),
+            (obj(name=TEXT, a=TEXT), obj(name=TEXT, a=TEXT), None, Writer.CREATE | Writer.UPDATE),
+            (obj(a=TEXT), obj(a=TEXT), None, Writer.CREATE),
+            (None, None, None, Writer.ALL),
+        ],
+    )
+    def test_it_is_known_which_calls_take_that_field(self, create: Any, update: Any, patch: Any, takes: Writer) -> None:
+        document = plain(create, update, obj(name=TEXT, a=TEXT), patch)
+        assert compiled(document, identity={"field": "name"}).identity.writers is takes
+
     def test_the_field_that_holds_the_identity_is_left_to_the_name(self) -> None:
         body = obj(name_=TEXT, size=TEXT)
         model = compiled(plain(body, body), identity={"parameter": "name", "field": "name"})

@@ -276,6 +276,28 @@ class TestModel:
         model = both(obj(names={"type": "array", "items": TEXT}, rules={"type": "array", "items": obj(port=TEXT)}))
         assert list(rows(model)) == ["names", "rules", "rules[].port"]
 
+    def test_and_when_they_are_secrets_though_what_holds_them_is_none(self) -> None:
+        secret = {"type": "string", "format": "password"}
+        model = both(
+            obj(keys={"type": "object", "additionalProperties": secret}, old={"type": "array", "items": secret})
+        )
+        found = {path: (row.cls.value, row.why) for path, row in rows(model).items()}
+        assert found == {
+            "keys": ("writable", "default"),
+            "keys.*": ("secret", "format: password"),
+            "old": ("writable", "default"),
+            "old[]": ("secret", "format: password"),
+        }
+
+    def test_and_when_the_overlay_decides_about_them(self) -> None:
+        tags = {"type": "object", "additionalProperties": TEXT}
+        overlay = {"fields": {"tags.*": {"class": "write-only"}}}
+        model = compiled(plain(obj(tags=tags), obj(tags=tags)), overlay=overlay)
+        assert [(path, row.cls.value, row.type) for path, row in rows(model).items()] == [
+            ("tags", "writable", "map"),
+            ("tags.*", "write-only", "string"),
+        ]
+
     def test_a_body_that_is_not_described_takes_anything(self) -> None:
         model = compiled(plain({"type": "object"}, {"type": "object"}))
         assert model.spec == Node(type="object", additional=True, items=Node())

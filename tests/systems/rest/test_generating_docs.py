@@ -42,6 +42,7 @@ def test_and_what_may_be_done_with_each_field() -> None:
     lines = section(docs([machine()]), "Machine")
     assert "| `spec.location` | string | create-only | x-ms-mutability |  |" in lines
     assert '| `spec["x-odd.name"]` | string | writable | default |  |' in lines
+    assert "| `spec.keys.*` | string | secret | x-ms-secret |  |" in lines
     assert "| `spec.animal.lives` (of cat) | integer | writable | default |  |" in lines
     assert "| `status.observed.id` |  | read-only | built-in |  |" in lines
 

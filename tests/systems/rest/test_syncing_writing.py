@@ -12,6 +12,7 @@ from tests.systems.rest.syncing_kit import KEY, PLAIN, kind
 from trimtab.systems.rest.model import Call, FieldClass, Identity, Model, Node, Overlay, Writer
 from trimtab.systems.rest.syncing.difference import difference
 from trimtab.systems.rest.syncing.leaves import walk
+from trimtab.systems.rest.syncing.paths import MISSING, get, parse, put
 from trimtab.systems.rest.syncing.removing import next_removal
 from trimtab.systems.rest.syncing.secrets import sealed
 from trimtab.systems.rest.syncing.writing import Unwritable, Write, create_body, write_for
@@ -141,6 +142,38 @@ def test_read_only_fields_masks_and_nulls_are_not_sent_back() -> None:
     )
 
 
+def identities(value: Node) -> Model:
+    """A kind whose map has what the service adds in each value."""
+    model = kind(patch=Writer.NONE, properties={"identities": Node(type="map", items=value)})
+    return msgspec.structs.replace(
+        model, read_only={**model.read_only, "properties.identities.*.principalId": "readOnly"}
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(Node(type="object"), id="of which nothing may be written"),
+        pytest.param(Node(type="object", additional=True), id="which may have anything else"),
+        pytest.param(Node(type="map", items=Node(type="string")), id="a map"),
+    ],
+)
+def test_nor_is_what_is_read_only_in_the_values_of_a_map(value: Node) -> None:
+    body = {"properties": {"size": 1, "identities": {"/a.b": {}}}}
+    live = {"properties": {"size": 1, "identities": {"/a.b": {"principalId": "1"}}}}
+    desired = {"properties": {"size": 2, "identities": {"/a.b": {}}}}
+    assert sent(identities(value), desired, body, live) == ("update", desired)
+
+
+def test_but_what_is_ignored_in_them_goes_back() -> None:
+    model = identities(Node(type="object"))
+    model = msgspec.structs.replace(model, overlay=Overlay(ignored=("properties.identities.*.note",)))
+    live = {"properties": {"size": 1, "identities": {"a": {"principalId": "1", "note": "x"}}}}
+    assert sent(model, {"properties": {"size": 2}}, {"properties": {"size": 1}}, live)[1] == {
+        "properties": {"size": 2, "identities": {"a": {"note": "x"}}}
+    }
+
+
 def test_what_a_read_does_not_give_is_sent_again_with_every_put() -> None:
     body = {
         "properties": {
@@ -237,6 +270,38 @@ def test_constants_and_the_name_are_in_every_body() -> None:
     assert create_body(model, desired) == whole
     live = {"widgetName": "one", "properties": {"size": 2}}
     assert sent(model, desired, desired, live)[1] == whole
+
+
+@pytest.mark.parametrize("update", ["merge", "replace"])
+@pytest.mark.parametrize("field", ["name", "meta.name"])
+def test_the_name_is_only_in_bodies_that_take_it(update: str, field: str) -> None:
+    model = msgspec.structs.replace(
+        kind(path=PLAIN, patch=Writer.NONE, overlay=Overlay(update=update)),
+        identity=Identity(parameter="widgetName", field=field, writers=Writer.CREATE),
+    )
+    desired = put({"tags": {"a": "2"}}, parse(field), "one")
+    assert create_body(model, desired) == desired
+    before = put({"tags": {"a": "1"}}, parse(field), "one")
+    verb, body = sent(model, desired, before, {**before, "id": "x"})
+    assert (verb, body["tags"], get(body, parse(field))) == ("update", {"a": "2"}, MISSING)
+
+
+def test_a_name_that_only_creation_takes_is_not_compared_afterwards() -> None:
+    model = msgspec.structs.replace(
+        PLAIN_PATCH, identity=Identity(parameter="widgetName", field="name", writers=Writer.CREATE)
+    )
+    desired = {"name": "one", "tags": {"a": "1"}}
+    for live in ({"name": "ONE.", "tags": {"a": "1"}}, {"tags": {"a": "1"}}):
+        assert written(model, desired, {"tags": {"a": "1"}}, live) is None
+
+
+def test_a_name_that_patch_does_not_take_is_put() -> None:
+    model = msgspec.structs.replace(
+        PLAIN_PATCH, identity=Identity(parameter="widgetName", field="name", writers=Writer.CREATE | Writer.UPDATE)
+    )
+    before, desired = {"name": "one", "tags": {"a": "1"}}, {"name": "one", "tags": {"a": "2"}}
+    assert sent(model, desired, before, before) == ("patch", {"tags": {"a": "2"}})
+    assert sent(model, desired, before, {**before, "name": "two"}) == ("update", desired)
 
 
 def test_drift_is_written_only_when_it_is_to_be_corrected() -> None:

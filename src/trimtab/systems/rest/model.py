@@ -134,6 +134,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     parameter: str = ""  # the parameter of the path that is the own name
     field: str = ""  # the body's property that holds it too, which the spec then leaves to `name`
+    writers: Writer = Writer.ALL  # the calls that take that property
     server: bool = False  # the server chooses it
     answer: str = ""  # where the answer to a creation has it: a path in the body, or "header:Location"
     find: tuple[str, ...] = ()  # the fields that together tell whether one that is there is ours

@@ -11,10 +11,11 @@ import enum
 import re
 from typing import NamedTuple
 
-from trimtab.systems.rest.compiling.slots import Slot, Slots
+from trimtab.systems.rest.compiling.slots import Slot, Slots, below, items
 from trimtab.systems.rest.kinds.definition import FieldOverlay
 from trimtab.systems.rest.model import FieldClass, Writer
 from trimtab.systems.rest.openapi.schema import Schema
+from trimtab.systems.rest.syncing.paths import parse
 
 
 class Level(enum.Enum):
@@ -45,10 +46,7 @@ def classify(
     name: str, slots: Slots, around: Slots, overlay: FieldOverlay | None, *, level: Level, arm: bool
 ) -> Decision:
     """The class of the field `name` of the object `around`."""
-    writers = Writer.NONE
-    for flag, slot in zip(_WRITERS, slots.writes, strict=True):
-        if slot is not None and not _read_only(slot):
-            writers |= flag
+    writers = _writers(slots)
     if overlay is not None and overlay.class_:
         if overlay.class_ == "ignored":
             return Decision(None, "overlay: ignored", Writer.NONE)
@@ -63,9 +61,24 @@ def classify(
     return Decision(field, why, writers if field is not FieldClass.READ_ONLY else Writer.NONE)
 
 
+def takers(slots: Slots, path: str) -> Writer:
+    """The calls whose bodies take what is at the path. A creation takes what no body has: someone says that it is there.
+    Of bodies that are not described, all do."""
+    if not any(slots.writes):
+        return Writer.ALL
+    for step in parse(path):
+        slots = Slots(*(below(slot, step) if isinstance(step, str) else items(slot) for slot in slots))
+    return _writers(slots) if any(slots.writes) else Writer.CREATE
+
+
 def is_secret(schema: Schema) -> bool:
     """By its marks."""
     return schema.get("x-ms-secret") is True or schema.get("format") == "password"
+
+
+def why_secret(schema: Schema) -> str:
+    """Which mark it is."""
+    return "x-ms-secret" if schema.get("x-ms-secret") is True else "format: password"
 
 
 def looks_secret(name: str, schema: Schema) -> bool:
@@ -88,14 +101,14 @@ def _marked(name: str, slots: Slots, around: Slots, level: Level, arm: bool) -> 
     if words:
         why = f"x-ms-mutability: {', '.join(words)}"
         if secret:
-            return FieldClass.SECRET, f"{why}; {_why_secret(schema)}"
+            return FieldClass.SECRET, f"{why}; {why_secret(schema)}"
         if "update" not in words and schema.type == "array" and schema.items is not None and schema.items.properties:
             return FieldClass.WRITABLE, f"{why} (of a list: governs which items there are, not their fields)"
         if "update" not in words:
             return FieldClass.CREATE_ONLY, why
         return (FieldClass.WRITABLE if "read" in words else FieldClass.WRITE_ONLY), why
     if secret:
-        return FieldClass.SECRET, _why_secret(schema)
+        return FieldClass.SECRET, why_secret(schema)
     if schema.get("writeOnly") is True:
         return FieldClass.WRITE_ONLY, "writeOnly"
     if arm and level is Level.TOP and name in _READ_ONLY_IN_ARM:
@@ -127,6 +140,14 @@ def _differs(slots: Slots, around: Slots, level: Level) -> tuple[FieldClass, str
     return None
 
 
+def _writers(slots: Slots) -> Writer:
+    found = Writer.NONE
+    for flag, slot in zip(_WRITERS, slots.writes, strict=True):
+        if slot is not None and not _read_only(slot):
+            found |= flag
+    return found
+
+
 def _fixed(slot: Slot) -> bool:
     """Whether a change of it is not taken."""
     return slot is None or _read_only(slot)
@@ -145,10 +166,6 @@ def _why_read_only(name: str, slots: Slots, level: Level, arm: bool) -> str:
     if arm and level is Level.TOP and name in _READ_ONLY_IN_ARM:
         return f"built-in: ARM's own {name}"
     return "schemas: read, in no body that is written"
-
-
-def _why_secret(schema: Schema) -> str:
-    return "x-ms-secret" if schema.get("x-ms-secret") is True else "format: password"
 
 
 def _all(around: Slots) -> Writer:

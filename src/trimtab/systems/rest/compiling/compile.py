@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import UNSET
 
 from trimtab.model.duration import Period
 from trimtab.systems.rest.addressing import parameters_of
 from trimtab.systems.rest.compiling.calls import Named, answer, base_path, body, call, found, items_of, query_of
+from trimtab.systems.rest.compiling.classes import takers
 from trimtab.systems.rest.compiling.observing import observed
 from trimtab.systems.rest.compiling.overlays import Overlaid
 from trimtab.systems.rest.compiling.parameters import parameters, parents
@@ -71,6 +73,8 @@ class _Compiling:
         identity = self._identity(own)
         exports = tuple(self._export(index, export) for index, export in enumerate(spec.exports))
         slots = self._slots()
+        if identity.field:
+            identity = msgspec.structs.replace(identity, writers=takers(slots, identity.field))
         overlay = self._overlaid()
         tree = Tree(arm=self._arm, constants=quirks.body)
         root = tree.root(slots, overlay)
@@ -123,6 +127,7 @@ class _Compiling:
         """Those that are used from here on."""
         quirks = self._spec.overlay
         paths = {"spec.overlay.envelope": quirks.envelope, "spec.overlay.wrap": quirks.wrap}
+        paths["spec.identity.field"] = self._spec.identity.field
         paths |= {f"spec.identity.find[{index}]": path for index, path in enumerate(self._spec.identity.find)}
         paths |= {f"spec.overlay.gone[{json.dumps(path)}]": path for path in quirks.gone}
         for field, path in paths.items():

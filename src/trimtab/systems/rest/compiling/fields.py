@@ -1,6 +1,8 @@
 """All fields of a Model, one row each: for `trimtab rest explain`, for counts, and for messages that name the nearest one.
 
-A type that contains itself ends in a row "…". A field of a variant names the value of the discriminator that it needs.
+A type that contains itself ends in a row "…". A field of a variant names the value of the discriminator that it needs. The
+items of a list and the values of a map have a row (`keys.*`) only where something else may be done with them than with what
+holds them: a secret, say.
 """
 
 from __future__ import annotations
@@ -61,9 +63,10 @@ def _rows(
     """Of a field and all below it."""
     shared = model.node(node)
     if path:
+        differs = _differs(above, shared)
         shared = msgspec.structs.replace(shared, **_inherited(above, shared))
         ends = node.ref in within
-        if ends or not isinstance(path[-1], Wild):
+        if ends or differs or not isinstance(path[-1], Wild):
             yield FieldRow(
                 path=format_path(path),
                 cls=shared.field,
@@ -87,6 +90,12 @@ def _rows(
     if shared.items is not None:
         step = Wild.ITEM if shared.type == "array" else Wild.FIELD
         yield from _rows(model, shared.items, (*path, step), shared, within, variant)
+
+
+def _differs(above: Node, node: Node) -> bool:
+    """Whether something else may be done with a field than with what holds it."""
+    other_class = bool(node.why) or node.field not in (FieldClass.WRITABLE, above.field)
+    return other_class or bool(above.writers & ~node.writers)
 
 
 def _inherited(above: Node, node: Node) -> dict[str, object]:

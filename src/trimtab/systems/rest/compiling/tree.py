@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from trimtab.systems.rest.compiling import slots as at
 from trimtab.systems.rest.compiling import values
-from trimtab.systems.rest.compiling.classes import Level, classify
+from trimtab.systems.rest.compiling.classes import Level, classify, is_secret, why_secret
 from trimtab.systems.rest.compiling.overlays import Overlaid
 from trimtab.systems.rest.compiling.slots import OPEN, Slots
 from trimtab.systems.rest.compiling.watched import Watched
@@ -174,7 +174,7 @@ class Tree:
         fewest, most = values.counts(schema)
         return Node(
             type="array",
-            items=_overlaid(items, place.says if place is not None else None),
+            items=_overlaid(_marked(items, below.main), place.says if place is not None else None),
             keys=self._keys(schema, below, items),
             unordered=schema.get("uniqueItems") is True and items.type in values.SCALARS,
             nullable=schema.nullable,
@@ -217,8 +217,9 @@ class Tree:
     def _additional(self, slots: Slots, overlay: Overlaid | None, depth: int) -> Node:
         """Of the values of a map."""
         place = overlay.below(Wild.FIELD) if overlay is not None else None
-        node = self._value(Slots(*(at.values_of(slot) for slot in slots)), "", place, Level.BELOW, depth + 1)
-        return _overlaid(node, place.says if place is not None else None)
+        below = Slots(*(at.values_of(slot) for slot in slots))
+        node = self._value(below, "", place, Level.BELOW, depth + 1)
+        return _overlaid(_marked(node, below.main), place.says if place is not None else None)
 
     def _empty(self, node: Node) -> bool:
         """A map is never: its keys may be all that is given (ARM's userAssignedIdentities)."""
@@ -231,6 +232,13 @@ def _is_instruction(slots: Slots, around: Slots) -> bool:
     """Whether a field is one to PATCH alone, and no part of what the resource is: no other body has it, nor what is read."""
     create, update, patch, read = slots
     return patch is not None and not (create or update or read) and around.main is not around.patch
+
+
+def _marked(item: Node, schema: Schema | None) -> Node:
+    """An item of a list or a value of a map, which may be a secret of its own."""
+    if schema is None or not is_secret(schema):
+        return item
+    return msgspec.structs.replace(item, field=FieldClass.SECRET, why=why_secret(schema))
 
 
 def _overlaid(node: Node, says: FieldOverlay | None) -> Node:

@@ -12,7 +12,7 @@ import msgspec
 
 from trimtab.systems.rest.addressing import resource_path
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
-from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, Step, below, format_path, get
+from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, Step, below, format_path, get, parse
 
 DEPTH = 64
 """Below it a value is one leaf, whatever it is."""
@@ -80,12 +80,17 @@ def walk(model: Model, body: Any) -> dict[str, Leaf]:
 
 
 def body_node(model: Model) -> Node:
-    """The tree of the spec with the names that the service uses."""
+    """The tree of the spec with the names that the service uses, and with the identity where not every call takes it."""
     root = model.node(model.spec)
-    if not model.renamed:
-        return root
-    properties = {model.renamed.get(name, name): node for name, node in root.properties.items()}
-    return msgspec.structs.replace(root, properties=properties)
+    if model.renamed:
+        properties = {model.renamed.get(name, name): node for name, node in root.properties.items()}
+        root = msgspec.structs.replace(root, properties=properties)
+    identity = model.identity
+    if identity.field and identity.writers is not Writer.ALL:
+        changes = bool(identity.writers & (Writer.UPDATE | Writer.PATCH))
+        own = Node(field=FieldClass.WRITABLE if changes else FieldClass.INITIAL, writers=identity.writers)
+        root = _with(model, root, parse(identity.field), own)
+    return root
 
 
 def child(model: Model, node: Node, name: str) -> Node:
@@ -131,6 +136,16 @@ def is_arm(model: Model) -> bool:
     """Whether Azure's Resource Manager has this resource: a few of its rules are no part of any document."""
     path = resource_path(model).casefold()
     return path.startswith("/subscriptions/") or "/providers/microsoft." in path
+
+
+def _with(model: Model, node: Node, steps: Path, field: Node) -> Node:
+    """The node with a field below it."""
+    if not steps:
+        return field
+    node = model.node(node)
+    name = str(steps[0])
+    below = _with(model, node.properties.get(name, Node(type="object", additional=True)), steps[1:], field)
+    return msgspec.structs.replace(node, properties={**node.properties, name: below})
 
 
 class _Above(msgspec.Struct, frozen=True):

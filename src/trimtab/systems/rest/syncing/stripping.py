@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from trimtab.systems.rest.model import FieldClass, Model, Node, Writer
 from trimtab.systems.rest.syncing.comparing import masked
 from trimtab.systems.rest.syncing.leaves import DEPTH, HIDDEN, Leaf, body_node, child, item_node
-from trimtab.systems.rest.syncing.paths import MISSING, Path, Wild, drop, format_path, parse
+from trimtab.systems.rest.syncing.paths import MISSING, Path, Wild, drop, format_path, matches, parse
 
 
 def stripped(model: Model, live: Any, writer: Writer) -> Any:
@@ -50,7 +51,7 @@ def _top(model: Model, body: Any, rule: _Rule) -> Any:
 
 
 def _kept(model: Model, node: Node, value: Any, rule: _Rule, place: Path) -> Any:
-    """`place` is the pattern of where it is."""
+    """`place` is where it is; items of lists are any."""
     node = model.variant(node, value) if isinstance(value, dict) else model.node(node)
     if not node.writers & rule.writer or node.field is FieldClass.READ_ONLY or (rule.clean and masked(node, value)):
         return MISSING
@@ -75,12 +76,17 @@ def _takes(model: Model, node: Node, name: str, place: Path) -> bool:
     What is kept or ignored is someone else's: it goes back as it came."""
     if name in node.properties:
         return True
-    closed = node.type == "object" and bool(node.properties) and not node.additional
+    closed = node.type == "object" and not node.additional
     theirs = (*model.overlay.keep, *model.overlay.ignored)
     if not theirs and (closed or not model.read_only):
         return not closed
-    path = format_path((*place, name))
-    return path in theirs or not (closed or path in model.read_only)
+    path = (*place, name)
+    return _named(theirs, path) or not (closed or _named(model.read_only, path))
+
+
+def _named(patterns: Collection[str], path: Path) -> bool:
+    """Whether one of them is this path. Items of lists are the same in both; a key of a map is any key in a pattern."""
+    return format_path(path) in patterns or any("*" in each and matches(parse(each), path) for each in patterns)
 
 
 def _hides(model: Model, node: Node, value: Any, depth: int) -> bool:

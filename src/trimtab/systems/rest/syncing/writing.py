@@ -205,7 +205,7 @@ def _changed(
             body = put(body, leaf.steps, leaf.value)
     if writer is Writer.UPDATE:
         body = fitting(model, body)
-    if model.identity.field:
+    if model.identity.field and model.identity.writers & writer:
         steps = parse(model.identity.field)
         if get(desired, steps) is not MISSING:
             body = put(body, steps, get(desired, steps))
