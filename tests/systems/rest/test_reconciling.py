@@ -455,3 +455,29 @@ async def test_a_resource_that_another_object_manages_is_not_taken(station: Stat
         await station.delete(KIND, "second")
         await station.gone(KIND, "second")
     assert SCALE_SET in arm.resources
+
+
+async def test_a_parent_goes_after_its_parts_and_takes_them_along(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        arm.log.clear()
+        await station.delete("ResourceGroup", "web")
+        await station.gone("ResourceGroup", "web")
+        await station.gone(KIND, "front")
+    assert [asked.path for asked in arm.requests if asked.method == "DELETE"] == [SCALE_SET, GROUP]
+
+
+async def test_a_part_that_must_stay_keeps_the_whole(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station, policy={"deletion": "detach"})
+        await station.delete("ResourceGroup", "web")
+        found = await station.until(
+            "ResourceGroup", "web", lambda d: condition_of(d, "Stalled").get("reason") == "ChildrenDetached"
+        )
+        assert "front" in condition_of(found.raw, "Stalled")["message"]
+        assert SCALE_SET in arm.resources
+        await station.change("ResourceGroup", "web", lambda spec: spec.update(policy={"deletion": "detach"}))
+        await station.gone("ResourceGroup", "web")
+    assert SCALE_SET in arm.resources

@@ -237,6 +237,7 @@ class DefinitionController(Controller[RestDefinition]):
             log=self.log,
             measures=self._measures,
             learn=lambda path, behaviour, evidence, of: self._learn(definition.name, path, behaviour, evidence, of),
+            children=lambda: self._children(model),
             removals=_learned(definition),
         )
         if definition.name in self._running:
@@ -246,6 +247,11 @@ class DefinitionController(Controller[RestDefinition]):
             raise RuntimeError("the rest system runs its controllers by the manager of its home, and there is none")
         self._context.manager.add(controller)
         self._running[definition.name] = controller
+
+    def _children(self, model: Model) -> list[Named]:
+        others = [c.place.model for c in self._running.values() if c.place is not None]
+        below = [other for other in others if (other.service, other.parent) == (model.service, model.kind)]
+        return [Named(f"{other.group}/{other.version}", other.kind) for other in below]
 
     async def _end(self, name: str) -> None:
         controller = self._running.pop(name, None)

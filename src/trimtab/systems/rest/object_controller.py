@@ -69,6 +69,8 @@ class ObjectController(Controller[Untyped]):
         place = self.place
         obj = await self.client.find(self.kind, request.name, request.namespace)
         if obj is None or place is None:
+            if place is not None:
+                place.board.tell(Wanted(place.model.kind, request.namespace, request.name))
             self._forget(request)
             return None
         woken = request in self._woken
@@ -93,7 +95,8 @@ class ObjectController(Controller[Untyped]):
             await session.save((*words, telling.Word(telling.REFERENCES, False, "ReferencesMissing", str(error))))
             return Result(requeue_after=60.0)
         except AddressError as error:
-            await session.save(telling.stalled("InvalidSpec", str(error)))
+            where = f"spec.parameters, or for all objects spec.parameters of the RestService {place.service.name}"
+            await session.save(telling.stalled("InvalidSpec", f"{error}: give it in {where}"))
             return Result(requeue_after=AGAIN)
         except HookFailed as error:
             self.log.exception("a hook failed", object=str(request))

@@ -83,7 +83,7 @@ def webhook(models: Sequence[Model], service: str) -> Document:
 
 def _controllers(models: Sequence[Model], group: str) -> list[Document]:
     return [
-        _rule(group, _plurals(models), (*READ, "patch")),
+        _rule(group, _plurals(models), (*READ, "patch", "delete")),
         _rule(group, _parts(models, "status"), ("patch",)),
         _rule(group, _parts(models, "finalizers"), ("update",)),
     ]

@@ -112,7 +112,9 @@ class RestServiceSpec(Spec):
         tuple[Text, ...],
         Meta(max_length=16, description="Hosts, besides the endpoint's, that an operation may be polled at."),
     ] = ()
-    skip_tls_verify: Annotated[bool, Meta(description="Trust whoever answers. Only for trials.")] = False
+    skip_tls_verify: Annotated[bool, Meta(description="Trust whoever answers. Only for trials.")] = field(
+        default=False, name="skipTLSVerify"
+    )
     limits: Limits = Limits()
     contract: Annotated[
         Literal["auto", "arm", "plain"],

@@ -11,6 +11,7 @@ from trimtab.systems.rest.calling import operations
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.reconciling import telling
 from trimtab.systems.rest.reconciling.awaiting import vanishing
+from trimtab.systems.rest.reconciling.children import wait_for_children
 from trimtab.systems.rest.reconciling.finding import find
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.rendering import named
@@ -26,8 +27,10 @@ async def delete(session: Session) -> Result | None:
         session.event("Detached", f"{session.status.resource_id or 'nothing'} is left as it is")
         await session.release()
         return None
-    await session.open()
     operation = session.status.sync.operation
+    if operation is None:
+        await wait_for_children(session)
+    await session.open()
     if operation is not None and operation.verb == "delete":
         outcome = await session.poll(operation)
         if isinstance(outcome, Operation):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trimtab.client.protocol import Named
 from trimtab.model.clock import Clock
 from trimtab.runtime.cached import CachedClient
 from trimtab.runtime.changes import Request
@@ -44,5 +45,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     log: Any
     measures: Measures
     learn: Learn
+    children: Callable[[], Sequence[Named]]
+    """The kinds whose objects may be parts of one of this kind."""
     removals: dict[str, int]
     """Path → the way to remove it that was found to work, for all objects of the kind."""

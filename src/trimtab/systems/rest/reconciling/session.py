@@ -64,6 +64,7 @@ class Session:
         self.looked_at = 0.0
         self.sealed: Body = {}
         """What the spec wants, with digests for secrets; once it is rendered."""
+        self.wake = wake
         self.sources = ObjectSources(place, subject, self.key, wake)
         self._obj: Any = subject.raw
 

@@ -91,7 +91,8 @@ def unknown(status: Status, reason: str, message: str) -> tuple[Word, ...]:
     """Nobody can tell now: what was ready may still be so."""
     before = get_condition(status.conditions, READY)
     was_ready = before is not None and before.status != "False"
-    return (Word(READY, None if was_ready else False, reason, message), Word(SYNCED, None, reason, message))
+    idle = () if status.sync.operation is not None else (Word(PROGRESSING, False, "Idle"),)
+    return (Word(READY, None if was_ready else False, reason, message), Word(SYNCED, None, reason, message), *idle)
 
 
 def progress(operation: Operation) -> str:
