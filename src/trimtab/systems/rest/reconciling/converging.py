@@ -21,6 +21,7 @@ from trimtab.runtime.controller import Result
 from trimtab.systems.rest import validating
 from trimtab.systems.rest.addressing import parsed
 from trimtab.systems.rest.calling import states
+from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.calling.operations import Failed
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.cases import Case, case, situation
@@ -53,6 +54,8 @@ async def converge(session: Session) -> Result | None:
     now = situation(session.as_now, exists=live is not None, findable=_is_findable(session))
     decided = case(now)
     if decided is Case.CREATE:
+        if now.created and not now.recreating and await _found(session, wanted) is not None:
+            raise CallError(ErrorClass.CONFLICT, f"{session.identifier} was not there, and is there again")
         if session.identifier:
             await refuse_rival(session)
         return await create(session, wanted, sealed)

@@ -31,6 +31,10 @@ async def after_write(session: Session, verb: str, call: Call, answer: Answer) -
         await session.follow(operation)
         return session.later()
     if verb == "create" and session.model.identity.server:
+        if not session.identifier:  # it is pending still, and looked for
+            session.remember(created=False)
+            why = f"{call.method} of {session.model.kind} succeeded, and its answer names no ID"
+            raise CallError(ErrorClass.TRANSIENT, why, uncertain=True)
         await session.save(must=True)  # before anything else can fail: by its ID it is found again
     live = await session.look()
     if live is None and session.model.calls.read is None:
@@ -102,6 +106,9 @@ async def observe(session: Session, live: Live, drifted: Word, *, must: bool = F
     session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
     message = "status.observed does not show all: the resource is too large" if is_cut else ""
     words = telling.settled(drifted, message)
+    state = states.provisioning_state(live.body)
+    if states.ended_badly(state):
+        words += (Word(telling.READY, False, "ProvisioningFailed", f"the service says that it is {state}"),)
     words += await joined(session, live)
     await exported(session, live)
     await session.save(words, must=must)
