@@ -355,7 +355,8 @@ def test_kubectl_applies_it_strictly(discovery_server: ApiServer, quiet: Program
     assert kubectl.json("get", f"zones.{service}.rest.trimtab.dev", "it")["spec"]["ttl"] == 300
     zone["spec"]["ttl"] = "long"
     assert "spec.ttl" in kubectl.fails("apply", "--validate=strict", "-f", "-", stdin=json.dumps(zone))
-    assert "secretRef" in kubectl("explain", f"zones.{service}.rest.trimtab.dev.spec.key")
+    explained = " ".join(kubectl("explain", f"zones.{service}.rest.trimtab.dev.spec.key").split())
+    assert "A secret: {secretRef: {name, key}}, a key of a Secret in the same namespace." in explained
 
 
 def test_from_a_document_to_a_kind_that_is_managed(tmp_path: Path, zygote: Zygote) -> None:

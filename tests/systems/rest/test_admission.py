@@ -81,10 +81,37 @@ async def test_all_that_is_wrong_is_said_at_once(judged: ApiClient, namespace: s
     assert "spec.nope: Forbidden: unknown field" in text
 
 
-async def test_a_plain_secret_is_refused_without_an_echo(judged: ApiClient, namespace: str) -> None:
-    text = await said(judged, an_object("web", namespace, password="hunter2"))
+PLAIN = "is a secret: give {secretRef: {name: …, key: …}}, a key of a Secret in the same namespace"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"password": "hunter2"}, f"spec.password: Forbidden: {PLAIN}"),
+        ({"password": ["hunter2"]}, f"spec.password: Forbidden: {PLAIN}"),
+        ({"keys": {"one": "hunter2"}}, f"spec.keys.one: Forbidden: {PLAIN}"),
+        ({"password": {"value": "hunter2"}}, "spec.password.value: Forbidden: unknown field; there are secretRef"),
+        ({"password": {"secretRef": "hunter2"}}, "spec.password.secretRef: "),
+        ({"password": {"secretRef": {"name": "web", "key": ["hunter2"]}}}, "spec.password.secretRef.key: "),
+        ({"password": {"secretRef": {"name": "web"}}}, "spec.password.secretRef.key: Required value"),
+        ({"password": "hunter2", "sku": {"capacity": 1}}, "spec.sku.tier"),
+        ({"password": "hunter2", "code": "NO", "sku": {}}, "spec.code"),
+    ],
+)
+async def test_a_plain_secret_is_refused_with_what_is_right_and_without_an_echo(
+    judged: ApiClient, namespace: str, spec: dict[str, Any], expected: str
+) -> None:
+    text = await said(judged, an_object("web", namespace, **spec))
     assert text.startswith("422")
-    assert "spec.password" in text
+    assert expected in text
+    assert "hunter2" not in text
+
+
+async def test_nor_is_it_echoed_when_an_object_is_changed(judged: ApiClient, namespace: str) -> None:
+    await judged.create(an_object("web", namespace))
+    text = await changed(judged, "web", namespace, {"password": "hunter2"})
+    assert text.startswith("422")
+    assert f"spec.password: Forbidden: {PLAIN}" in text
     assert "hunter2" not in text
 
 

@@ -1,7 +1,8 @@
 """From the tree of a spec to its structural schema (apiextensions v1).
 
 A structural schema has no references, so types are written out where they occur. A type inside itself is cut off there;
-`Detail` bounds the rest. A secret is a reference to a Secret, and a resource ID may be one to another object.
+`Detail` bounds the rest. A resource ID may be a reference to another object, and a secret must be one to a Secret: of both
+the schema says nothing, since admission says it better. Who writes a secret in plain text reads what to write instead.
 
 What is required is asked for unless `resourceID` is given: of what exists already, a spec need not say everything.
 
@@ -95,9 +96,7 @@ class _Writer:
             self._within.pop()
 
     def _node(self, node: Node, path: str, depth: int) -> Document:
-        if node.field is FieldClass.SECRET:
-            return self._described(_secret(), node)
-        if node.reference:
+        if node.field is FieldClass.SECRET or node.reference:
             return self._described({PRESERVE: True}, node)
         if node.type in SCALARS:
             return self._described(_scalar(node), node)
@@ -172,10 +171,8 @@ class _Writer:
 
 def _needs(schema: Document) -> Document:
     """Takes what is required out of a schema, to be asked for only of what does not exist yet. The keys of a list's items
-    stay: without them nobody knows which item is meant. So do our own forms. In maps nothing is asked for: a condition
-    cannot speak of their values."""
-    if list(schema.get("properties", ())) == ["secretRef"]:
-        return {}
+    stay: without them nobody knows which item is meant. In maps nothing is asked for: a condition cannot speak of their
+    values."""
     needs: Document = {}
     if required := schema.pop("required", None):
         needs["required"] = required
@@ -215,17 +212,6 @@ def closed(node: Node) -> bool:
     """Whether only the values of its enumeration are taken, exactly as they are written. Not where null is one more:
     API servers refuse it, even when it is listed."""
     return bool(node.enum) and not (node.open_enum or node.nullable or node.compare is Comparator.CASELESS)
-
-
-def _secret() -> Document:
-    text = {"type": "string", "minLength": 1, "maxLength": 253}
-    reference = {
-        "type": "object",
-        "properties": {"name": dict(text), "key": dict(text)},
-        "required": ["name", "key"],
-        PRESERVE: True,
-    }
-    return {"type": "object", "properties": {"secretRef": reference}, "required": ["secretRef"], PRESERVE: True}
 
 
 def _open(node: Node) -> Document:
@@ -279,6 +265,6 @@ _FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _CLASSES = {
     FieldClass.CREATE_ONLY: "Only at creation.",
     FieldClass.INITIAL: "At creation; then whoever else sets it is left alone.",
-    FieldClass.SECRET: "From a Secret of the same namespace.",
+    FieldClass.SECRET: "A secret: {secretRef: {name, key}}, a key of a Secret in the same namespace.",
     FieldClass.WRITE_ONLY: "Never returned.",
 }
