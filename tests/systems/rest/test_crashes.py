@@ -20,7 +20,7 @@ from tests.systems.rest.notes_kit import KIND as NOTE
 from tests.systems.rest.notes_kit import Notes
 from tests.systems.rest.notes_kit import definition as note_definition
 from tests.systems.rest.station import Document, Station, SwiftClock, condition_of
-from trimtab.lab.arm import INSTANT, ArmEmulator, Asked, Lro, shape
+from trimtab.lab.arm import INSTANT, ArmEmulator, Asked, Dropped, Lro, shape
 from trimtab.model.scheme import Untyped
 from trimtab.systems.rest.object_controller import ObjectController
 
@@ -429,3 +429,30 @@ async def test_a_note_goes_with_its_object_even_when_its_id_was_lost(station: St
     play = Play(station, desk.serve, prepare=desk.nothing, act=desk.create, rest=desk.ready)
     await play.run(between=desk.delete, rest=desk.gone)
     assert notes.notes == {}
+
+
+# --- connections that break ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@LOCAL
+async def test_connections_that_break_at_every_write_change_nothing_about_the_end(
+    station: Station, sets: Sets, after: bool
+) -> None:
+    station.clock = SwiftClock(60)
+    async with station.working():
+        await sets.serve("")
+        sets.arm.fault(Dropped(after_effect=after), "PUT", "virtualMachineScaleSets/front$")
+        await sets.make("front")
+        sets.arm.fault(Dropped(after_effect=after), "PATCH", "virtualMachineScaleSets/front$")
+        await station.change(KIND, "front", lambda spec: spec["sku"].update(capacity=5))
+        await sets.ready("front")
+        body = dict(sets.body("front"))
+        sets.arm.fault(Dropped(after_effect=after), "DELETE", "virtualMachineScaleSets/front$")
+        await sets.delete("front")
+        await sets.gone("front")
+    assert body["sku"]["capacity"] == 5
+    assert body["tags"] == {"tag1": "value", "theirs": "kept"}
+    asked = [each for each in sets.arm.requests if each.path == path("front") and each.method != "GET"]
+    assert len([each for each in asked if after or each.status]) == 3
+    assert path("front") not in sets.arm.resources

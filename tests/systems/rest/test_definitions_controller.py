@@ -14,7 +14,7 @@ from tests.systems.rest.arm_kit import DOCUMENT as COMPUTE
 from tests.systems.rest.arm_kit import GROUP, served
 from tests.systems.rest.notes_kit import DOCUMENT, KIND, Notes, define, definition, serve
 from tests.systems.rest.station import GROUP as REST
-from tests.systems.rest.station import LABEL, Station, condition_of
+from tests.systems.rest.station import LABEL, Document, Station, condition_of
 from trimtab.client.protocol import Named, Query, Ref
 from trimtab.lab.arm import INSTANT, ArmEmulator
 from trimtab.model.scheme import Untyped
@@ -274,19 +274,22 @@ async def gone(station: Station, kind: Named, name: str) -> None:
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["quick", "long"])
+@pytest.mark.parametrize("ways", [{"put": "merge"}, {"put": "merge", "null_keeps": True}], ids=["merge", "null keeps"])
 @LOCAL
-async def test_a_removal_that_took_another_way_is_learned_and_used_for_the_next(station: Station, long: bool) -> None:
+async def test_a_removal_that_took_another_way_is_learned_and_used_for_the_next(
+    station: Station, long: bool, ways: Document
+) -> None:
     network = f"{GROUP}/providers/Microsoft.Network/virtualNetworks"
     servers = {"dhcpOptions": {"dnsServers": ["10.0.0.4"]}, "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}
     async with ArmEmulator([COMPUTE], behaviour=INSTANT) as arm, station.working():
-        arm.behave("Microsoft.Network/virtualNetworks", put="merge")
+        arm.behave("Microsoft.Network/virtualNetworks", **ways)
         await served(station, arm)
         for name in ("one", "two"):
             await station.make(
                 "VirtualNetwork", name, parent={"name": "web"}, location="westus", properties=dict(servers)
             )
         if long:
-            arm.behave("Microsoft.Network/virtualNetworks", put="merge", asynchronous=True, polls=0, retry_after=0)
+            arm.behave("Microsoft.Network/virtualNetworks", **ways, asynchronous=True, polls=0, retry_after=0)
         await station.change("VirtualNetwork", "one", lambda spec: spec["properties"].pop("dhcpOptions"))
         await station.ready("VirtualNetwork", "one")
         found = await station.until(
