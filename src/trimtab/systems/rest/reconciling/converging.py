@@ -182,8 +182,8 @@ def _refusal(session: Session, decided: Case) -> Halt:
     return Halt(telling.stalled("CreationUncertain", _UNCERTAIN))
 
 
-_ADOPT = "name it in spec.resourceID to take it as it is, or set spec.policy.adopt"
+_ADOPT = "set spec.policy.adopt to take it, or make the object anew with this in spec.resourceID"
 _UNCERTAIN = (
-    "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: set "
-    "spec.resourceID to take what you find, or remove status.sync.pending to create it once more"
+    "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: make the "
+    "object anew with spec.resourceID for what you find, or remove status.sync.pending to create it once more"
 )
