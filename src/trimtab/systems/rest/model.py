@@ -185,7 +185,6 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removal: dict[str, str] = {}
     """Path → how this API removes a field: null, empty, default, omit."""
     forbidden_patch: tuple[str, ...] = ()
-    recreate_settle: float = 0.0
     upsert: bool = False  # a POST to the collection with the identity in it changes what exists
     ignored: tuple[str, ...] = ()  # fields that are neither in the spec nor compared; a PUT keeps them as they are
     keep: tuple[str, ...] = ()  # lists that are also kinds of their own: never touched unless the spec names them

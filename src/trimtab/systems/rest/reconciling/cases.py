@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+from datetime import datetime
 
 import msgspec
 
+from trimtab.model.clock import parse_time
 from trimtab.systems.rest.reconciling.subject import Subject
 
 
@@ -18,6 +20,7 @@ class Case(enum.Enum):
     CREATE = "it is not there and is to be made"
     NOT_THERE = "the ID that was given leads to nothing"
     LOST = "it was there, and someone deleted it"
+    EARLY = "a creation was sent a moment ago, and may still arrive"
     UNCERTAIN = "a creation was sent, and nobody can tell what came of it"
 
 
@@ -25,8 +28,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     exists: bool
     applied: bool  # a last applied body is remembered
     created: bool  # it was there once
-    creating: bool  # a creation was recorded, and not its end
-    claimed: bool  # we hold the object by our finalizer
+    creating: bool  # a write was announced that may have made it, and not its end
+    recent: bool  # that was a moment ago
+    forgotten: bool  # we hold the object by our finalizer, and nothing is remembered
     given: bool  # the spec names the ID
     findable: bool  # whether a lost creation could be found again
     recreating: bool
@@ -37,8 +41,10 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 def case(now: Situation) -> Case:
     if now.exists:
         return _there(now)
-    if now.creating and not now.findable and not now.given:
+    if (now.creating or now.forgotten) and not now.findable and not now.given:
         return Case.UNCERTAIN
+    if now.creating and now.recent:
+        return Case.EARLY
     if now.recreating:
         return Case.CREATE
     if now.created:
@@ -53,19 +59,26 @@ def _there(now: Situation) -> Case:
         return Case.COMPARE
     if now.creating or now.created:
         return Case.CONFIRM
-    if now.given or now.claimed or now.adopt == "adopt":
+    if now.given or now.forgotten or now.adopt == "adopt":
         return Case.ADOPT
     return Case.OVERWRITE if now.adopt == "overwrite" else Case.FOREIGN
 
 
-def situation(subject: Subject, *, exists: bool, findable: bool) -> Situation:
+def situation(
+    subject: Subject, *, claimed: bool, server: bool, exists: bool, findable: bool, now: datetime, grace: float
+) -> Situation:
+    """`server`: the server chooses IDs, so that a write that got lost may have made something under any name. `grace`:
+    seconds within which one that was sent may still take effect there."""
     sync, control = subject.sync, subject.control
+    pending = sync.pending if claimed else None  # what was announced is sent only when it is claimed
+    creating = pending is not None and (server or pending.verb == "create")
     return Situation(
         exists=exists,
         applied=bool(sync.last_applied),
         created=sync.created,
-        creating=sync.pending is not None and sync.pending.verb == "create",
-        claimed=subject.claimed,
+        creating=creating,
+        recent=server and pending is not None and (now - parse_time(pending.started)).total_seconds() < grace,
+        forgotten=claimed and not (sync.created or sync.pending or sync.last_applied or sync.operation),
         given=bool(control.resource_id),
         findable=findable,
         recreating=bool(sync.recreating),

@@ -14,6 +14,7 @@ A turn ends by conditions that were saved, or by an exception that the controlle
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from trimtab.model.clock import parse_time
@@ -24,17 +25,19 @@ from trimtab.systems.rest.calling import states
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.calling.operations import Failed
 from trimtab.systems.rest.reconciling import memory, telling
-from trimtab.systems.rest.reconciling.cases import Case, case, situation
-from trimtab.systems.rest.reconciling.creating import create, remove_to_recreate
+from trimtab.systems.rest.reconciling.awaiting import appearing
+from trimtab.systems.rest.reconciling.cases import Case, Situation, case, situation
+from trimtab.systems.rest.reconciling.creating import create
 from trimtab.systems.rest.reconciling.finding import extracted, find
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.rivals import refuse_rival
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.reconciling.settled import applied, settle, wait_for
 from trimtab.systems.rest.reconciling.updating import adopt, compare
-from trimtab.systems.rest.rendering import render
+from trimtab.systems.rest.rendering import Unresolved, render
 from trimtab.systems.rest.state import Operation, Pending
 from trimtab.systems.rest.syncing import secrets
+from trimtab.systems.rest.syncing.paths import parse, put
 
 Body = dict[str, Any]
 
@@ -51,7 +54,7 @@ async def converge(session: Session) -> Result | None:
     session.sealed = sealed = secrets.sealed(session.model, wanted, session.place.key)
     await session.check("pre_check")
     live = await _found(session, wanted)
-    now = situation(session.as_now, exists=live is not None, findable=_is_findable(session))
+    now = situation_of(session, exists=live is not None)
     decided = case(now)
     if decided is Case.CREATE:
         if now.created and not now.recreating and await _found(session, wanted) is not None:
@@ -61,8 +64,7 @@ async def converge(session: Session) -> Result | None:
         return await create(session, wanted, sealed)
     if live is None or decided is Case.FOREIGN:
         raise _refusal(session, decided)
-    if session.status.sync.recreating and not now.creating:  # else what is there is the new one
-        return await remove_to_recreate(session)
+    session.remember(recreating="")  # what is there is compared anew: the change may have been taken back
     if not states.settled(live.body):
         return await wait_for(session, live)
     if decided is Case.CONFIRM:
@@ -102,9 +104,11 @@ def _refuse_moved(session: Session) -> None:
 
 async def _ended(session: Session, operation: Operation) -> bool:
     """Whether the operation has come to its end; then the turn goes on, and finds what else there is to do."""
+    with contextlib.suppress(Unresolved):
+        await _wanted(session)  # to know the secrets that no error may show
     outcome = await session.poll(operation)
     if isinstance(outcome, Operation):
-        reason = {"create": "Creating", "delete": "Recreating"}.get(operation.verb, "Updating")
+        reason = _REASONS.get(operation.verb, "Updating")
         await session.save(telling.progressing(reason, telling.progress(outcome)))
         return False
     if isinstance(outcome, Failed):
@@ -125,9 +129,19 @@ async def _ended(session: Session, operation: Operation) -> bool:
     session.remember(pending=_unconfirmed(session, operation))
     live = await session.look() if session.identifier else None
     if live is None:
-        return True
+        return await _is_lost(session, operation)
     applied(session, live, memory.in_flight(session.status.sync) or {})
     return True
+
+
+async def _is_lost(session: Session, operation: Operation) -> bool:
+    """What a creation made is not shown: it has no ID yet, and must be found; or it needs another moment."""
+    read = session.model.calls.read
+    if not session.identifier or read is None or operation.verb != "create":
+        return True
+    now, generation = session.place.clock.now(), operation.generation
+    await session.follow(appearing(session.model, read, verb="create", now=now, generation=generation))
+    return False
 
 
 def _unconfirmed(session: Session, operation: Operation) -> Pending | None:
@@ -142,8 +156,11 @@ async def _wanted(session: Session) -> Body:
         return await render(session.model, body, session.sources)
 
     wanted: Body = await session.place.hooks.run("default", session.context, own, session.subject.body)
-    identity = session.model.identity
-    return {**wanted, identity.field: session.subject.name} if identity.field and not identity.server else wanted
+    identity, upsert = session.model.identity, session.model.overlay.upsert
+    if not identity.field or (identity.server and upsert):  # then it is the ID itself, which the server chooses
+        return wanted
+    named: Body = put(wanted, parse(identity.field), session.subject.name)
+    return named
 
 
 async def _found(session: Session, wanted: Body) -> Live | None:
@@ -161,7 +178,19 @@ async def _found(session: Session, wanted: Body) -> Live | None:
     return await session.look()
 
 
-def _is_findable(session: Session) -> bool:
+def situation_of(session: Session, *, exists: bool) -> Situation:
+    return situation(
+        session.as_now,
+        claimed=session.is_claimed,
+        server=session.model.identity.server,
+        exists=exists,
+        findable=is_findable(session),
+        now=session.place.clock.now(),
+        grace=2 * session.place.service.spec.limits.timeout.seconds,
+    )
+
+
+def is_findable(session: Session) -> bool:
     model = session.model
     if not model.identity.server or session.place.hooks.has("find_existing"):
         return True
@@ -179,9 +208,17 @@ def _refusal(session: Session, decided: Case) -> Halt:
         case Case.FOREIGN:
             why = f"{session.identifier} exists and was not made by this object: {_ADOPT}"
             return Halt(telling.stalled("AlreadyExists", why), after=300.0)
+        case Case.EARLY:
+            why = "a write was sent and its answer was lost; it may still arrive, and is looked for"
+            return Halt(telling.waiting("Confirming", why), after=10.0)
+    return uncertain()
+
+
+def uncertain() -> Halt:
     return Halt(telling.stalled("CreationUncertain", _UNCERTAIN))
 
 
+_REASONS = {"create": "Creating", "delete": "Recreating", "wait": "Waiting"}
 _ADOPT = "set spec.policy.adopt to take it, or make the object anew with this in spec.resourceID"
 _UNCERTAIN = (
     "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: make the "

@@ -10,6 +10,7 @@ from trimtab.systems.rest.calling import operations
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.model import Writer
 from trimtab.systems.rest.reconciling import memory, telling
+from trimtab.systems.rest.reconciling.awaiting import vanishing
 from trimtab.systems.rest.reconciling.finding import extracted
 from trimtab.systems.rest.reconciling.planning import planned
 from trimtab.systems.rest.reconciling.session import SOON, Session
@@ -27,13 +28,13 @@ async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
         change = Change(path="", why="set", new=memory.without_nulls(sealed))
         return await planned(session, "create", call.method, url, [change])
     body = writing.create_body(model, wanted)
-    earlier = session.status.sync.pending
-    await session.claim()
+    earlier = session.status.sync.pending if session.is_claimed else None
     pending = session.pending("create", call.method, body, earlier)
     sent = stripping.taken(model, sealed, Writer.CREATE)  # the rest is for an update that follows
     session.remember(pending=pending, applying=memory.text(sent), last_applied="", known_differences={})
     session.known_as("" if model.identity.server else session.identifier)
     await session.save(telling.progressing("Creating", f"{call.method} {url}"))
+    await session.claim()  # last: whoever holds an object by the finalizer has announced what was sent
     headers = {"If-None-Match": "*"} if call.conditional and call.method == "PUT" else {}
     try:
         answer = await session.send("create", call, url, body, headers, pending.key)
@@ -49,11 +50,14 @@ async def create(session: Session, wanted: Body, sealed: Body) -> Result | None:
 
 
 async def _refused(session: Session, error: CallError, *, is_first: bool) -> None:
-    """Nothing was made, so nothing is pending. What exists and met our very first attempt is not ours."""
+    """Nothing was made, so nothing is ours, whatever comes to be under this name: what exists and met our very first
+    attempt, for one. A later attempt may have met what an earlier one made."""
     is_there = error.kind in (ErrorClass.EXISTS, ErrorClass.PRECONDITION)
     if error.uncertain or (is_there and not is_first):
         return
-    session.remember(pending=None, applying="")
+    session.remember(pending=None, applying="", created=False, recreating="")
+    session.known_as("")
+    await session.release()  # first: what is announced and not claimed counts as never sent
     await session.save(must=True)
 
 
@@ -86,9 +90,12 @@ async def remove_to_recreate(session: Session) -> Result | None:
             now=session.place.clock.now(),
             generation=session.subject.generation,
         )
+        if operation is None and await session.look() is not None:
+            now, generation = session.place.clock.now(), session.subject.generation
+            operation = vanishing(session.model, call, now=now, generation=generation)
         if operation is not None:
             await session.follow(operation)
             return session.later()
-    session.remember(last_applied="", known_differences={}, etag="")
+    session.remember(last_applied="", known_differences={}, etag="")  # not before it is gone
     await session.save(telling.progressing("Recreating", session.status.sync.recreating), must=True)
     return Result(requeue_after=SOON)

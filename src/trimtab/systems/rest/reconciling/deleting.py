@@ -1,4 +1,5 @@
-"""Letting a resource go with its object: by the ID that is remembered, never by one that is worked out anew.
+"""Letting a resource go with its object: by the ID that is remembered. One is worked out from the spec only where we hold
+the object and nothing is remembered.
 
 Whatever goes wrong is tried again and shown: an object that does not go says why in its conditions.
 """
@@ -12,7 +13,8 @@ from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.reconciling import telling
 from trimtab.systems.rest.reconciling.awaiting import vanishing
 from trimtab.systems.rest.reconciling.children import wait_for_children
-from trimtab.systems.rest.reconciling.finding import find
+from trimtab.systems.rest.reconciling.converging import situation_of, uncertain
+from trimtab.systems.rest.reconciling.finding import extracted, find
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.rendering import named
 from trimtab.systems.rest.state import Operation
@@ -30,35 +32,66 @@ async def delete(session: Session) -> Result | None:
     operation = session.status.sync.operation
     if operation is None:
         await wait_for_children(session)
-    await session.open()
-    if operation is not None and operation.verb == "delete":
-        outcome = await session.poll(operation)
-        if isinstance(outcome, Operation):
-            await session.save(telling.progressing("Deleting", telling.progress(outcome)))
-            return session.later()
-        session.remember(operation=None)
-        await session.save(must=True)
-        if isinstance(outcome, operations.Failed):
-            raise outcome.error
+    try:
+        await session.open()
+    except Halt:
+        if _is_nothing(session):  # it has no parent any more, and was never made
+            await session.release()
+            return None
+        raise
+    if operation is not None and not await _ended(session, operation):
+        return session.later()
     if not await _is_there(session):
         await session.release()
         return None
     return await _remove(session)
 
 
-async def _is_there(session: Session) -> bool:
-    if not session.status.resource_id and session.model.identity.server and session.status.sync.pending is not None:
-        session.known_as(
-            await find(session, named(session.model, session.subject.body))
-        )  # a creation whose answer was lost
-    if not session.status.resource_id:
+def _is_nothing(session: Session) -> bool:
+    sync = session.status.sync
+    return not (session.status.resource_id or sync.created or sync.pending or sync.operation)
+
+
+async def _ended(session: Session, operation: Operation) -> bool:
+    """Whether what goes on has come to its end. A creation too: what it makes must not be left behind."""
+    outcome = await session.poll(operation)
+    if isinstance(outcome, Operation):
+        await session.save(telling.progressing("Deleting", telling.progress(outcome)))
         return False
+    if isinstance(outcome, operations.Done) and outcome.answer is not None and not session.identifier:
+        session.known_as(await extracted(session, outcome.answer))
+    lost = operation.verb == "create" and not session.identifier
+    session.remember(operation=None, pending=session.pending("create", operation.method, None) if lost else None)
+    await session.save(must=True)
+    if isinstance(outcome, operations.Failed) and operation.verb == "delete":
+        raise outcome.error
+    return True
+
+
+async def _is_there(session: Session) -> bool:
+    if not session.identifier:
+        await _find_lost(session)
+    if not session.identifier:
+        return False
+    session.known_as(session.identifier)  # worked out only where nothing is remembered of what we hold
     try:
         return await session.look() is not None
     except CallError as error:
         if error.kind is ErrorClass.TERMINAL and not session.status.sync.created:
             return False  # a name that the service refuses: nothing was ever made under it
         raise
+
+
+async def _find_lost(session: Session) -> None:
+    """A creation whose answer was lost, or an ID that was. Raises Halt while nobody can tell."""
+    now = situation_of(session, exists=False)
+    if not now.creating and not now.forgotten:
+        return
+    if not now.findable:
+        raise uncertain()
+    session.known_as(await find(session, named(session.model, session.subject.body)))
+    if not session.identifier and now.recent:
+        raise Halt(telling.waiting("Confirming", "a creation was sent a moment ago, and may still arrive"), after=10.0)
 
 
 async def _remove(session: Session) -> Result | None:

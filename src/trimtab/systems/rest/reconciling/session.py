@@ -64,6 +64,8 @@ class Session:
         self.looked_at = 0.0
         self.sealed: Body = {}
         """What the spec wants, with digests for secrets; once it is rendered."""
+        self.seen: Live | None = None
+        """What was read of the resource in this turn already: the first look is answered with it."""
         self.wake = wake
         self.sources = ObjectSources(place, subject, self.key, wake)
         self._obj: Any = subject.raw
@@ -137,7 +139,8 @@ class Session:
 
     async def look(self) -> Live | None:
         """What is there now, at the ID that is known."""
-        found = await self.place.looks.one(self.caller, self.identifier, self.values)
+        found, self.seen = self.seen, None
+        found = found or await self.place.looks.one(self.caller, self.identifier, self.values)
         self.looked_at = self.place.clock.monotonic()
         return None if found is None or isinstance(found, Unchanged) else await self.normalized(found)
 
@@ -173,11 +176,13 @@ class Session:
         """One look at an operation. What it says is kept: where to look next may have changed."""
 
         async def own(followed: Operation) -> Any:
+            await self.sources.reveal()
             return await operations.poll(
                 self.caller,
                 self.model,
                 followed,
                 resource=self._own_url(),
+                secrets=self.sources.revealed,
                 now=self.place.clock.now(),
                 chance=self.place.chance,
             )
@@ -235,13 +240,20 @@ class Session:
         self._obj = await self.place.client.patch(self._obj, changed)
 
     async def release(self) -> None:
-        """The object may go."""
-        kept = tuple(name for name in self._obj.metadata.finalizers or () if name != FINALIZER)
-        try:
-            await self.place.client.patch(self._obj, with_metadata(self._obj, finalizers=kept))
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        """We hold nothing for the object any more; one that is being deleted may go."""
+        for attempt in range(MOST_SAVES):
+            if not self.is_claimed:
+                return
+            kept = tuple(name for name in self._obj.metadata.finalizers or () if name != FINALIZER)
+            try:
+                self._obj = await self.place.client.patch(self._obj, with_metadata(self._obj, finalizers=kept))
+                return
+            except StatusError as error:
+                if error.code == 404:
+                    return
+                if error.code != 409 or attempt == MOST_SAVES - 1:
+                    raise
+            await self._read_again()
 
     async def save(self, words: Iterable[Word] = (), *, must: bool = False) -> None:
         """Write the status."""
@@ -255,8 +267,12 @@ class Session:
                     return
                 if error.code != 409 or not must or attempt == MOST_SAVES - 1:
                     raise
-            kind = Named(self._obj.api_version, self._obj.kind)
-            self._obj = await uncached(self.place.client).get(kind, self._obj.name, self._obj.namespace)
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        """The object changed since we saw it. What we are about to write holds all the same."""
+        kind = Named(self._obj.api_version, self._obj.kind)
+        self._obj = await uncached(self.place.client).get(kind, self._obj.name, self._obj.namespace)
 
     async def follow(self, operation: Operation) -> None:
         """An operation has begun: nothing else is done until it ends."""
@@ -289,7 +305,8 @@ class Hooked:
     """A caller whose every request goes through the hooks first."""
 
     def __init__(self, caller: Caller, session: Session) -> None:
-        self.endpoint, self._caller, self._session = caller.endpoint, caller, session
+        self.endpoint, self.connection = caller.endpoint, caller.connection
+        self._caller, self._session = caller, session
 
     async def call(self, request: Request) -> Answer:
         async def own(made: Request) -> Request:

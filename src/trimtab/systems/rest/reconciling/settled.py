@@ -78,7 +78,7 @@ def applied(session: Session, live: Live, sent: Body) -> Climbed:
     """Remember what was applied, and what the service made of it. Nothing is saved yet."""
     sync, place = session.status.sync, session.place
     previous = memory.applied(sync) or {}
-    found = settling.settle(session.model, sent, live.body, previous=previous)
+    found = settling.settle(session.model, sent, live.body, previous=previous, earlier=memory.known(sync))
     verb = sync.pending.verb if sync.pending is not None else "update"
     rungs = climbed(session.model, sent, previous, found, {**place.removals, **sync.removals}, verb=verb)
     for lesson in rungs.lessons:

@@ -59,11 +59,13 @@ def settled(drifted: Word, message: str = "") -> tuple[Word, ...]:
 
 
 def progressing(reason: str, message: str) -> tuple[Word, ...]:
+    """Something goes on at the service, or is about to: all that it refers to was there."""
     return (
         Word(READY, False, reason, message),
         Word(SYNCED, False, reason, message),
         Word(PROGRESSING, True, reason, message),
         Word(STALLED, False, "Idle"),
+        Word(REFERENCES, True, "Resolved"),
     )
 
 

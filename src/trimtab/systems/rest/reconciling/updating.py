@@ -26,6 +26,7 @@ from trimtab.systems.rest.state import Change
 from trimtab.systems.rest.syncing import adopting, comparing, difference, writing
 from trimtab.systems.rest.syncing.leaves import walk
 from trimtab.systems.rest.syncing.paths import MISSING, get, parse, put
+from trimtab.systems.rest.syncing.stripping import holds_hidden
 
 Body = dict[str, Any]
 
@@ -58,14 +59,15 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
         why = f"{telling.named(found.create_only)} can only be given at creation"
         return await _anew(session, "ImmutableChanged", why)
     contested = _contested(session, found.drift) if policy.drift == "correct" else ()
+    corrected = {path: drift for path, drift in found.drift.items() if path not in contested}
     try:
         write = writing.write_for(
             session.model,
-            found,
+            msgspec.structs.replace(found, drift=corrected),
             live=live.body,
             desired=wanted,
             applied=applied,
-            correct=policy.drift == "correct" and not contested,
+            correct=policy.drift == "correct",
             removals={**session.place.removals, **sync.removals},
             same=same,
         )
@@ -81,7 +83,8 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
     assert call is not None  # noqa: S101 - write_for chose among those that are there
     url = url_of(session.model, call, session.identifier, session.values)
     if policy.mode != "manage":
-        hidden = {leaf.path for body in (sealed, applied) for leaf in walk(session.model, body).values() if leaf.hidden}
+        leaves = [leaf for body in (sealed, applied, live.body) for leaf in walk(session.model, body).values()]
+        hidden = {leaf.path for leaf in leaves if leaf.hidden or holds_hidden(session.model, leaf)}
         changes = [_change(path, why, {} if path in hidden else live.body, sealed) for path, why in write.reasons]
         return await planned(session, write.verb, call.method, url, changes, drifted)
     return await _send(session, write, call, url, live, sealed)
@@ -142,6 +145,8 @@ async def _in_sync(session: Session, live: Live, sealed: Body, drifted: Word) ->
         sync = memory.remembered(sync, sealed, memory.known(sync))
     sync = msgspec.structs.replace(sync, pending=None, applying="", etag=live.etag, model=session.place.digest)
     session.status = msgspec.structs.replace(session.status, sync=sync, plan=UNSET)
+    if session.subject.control.policy.mode == "manage":
+        await session.claim()  # it may have been adopted while it was only planned
     await observe(session, live, drifted)
     return None
 
@@ -157,11 +162,11 @@ async def _send(
     )
     paths = telling.named(dict.fromkeys(path for path, _ in write.reasons))
     await session.save(telling.progressing("Updating", f"{call.method} {url}: {paths}"))
-    if not live.etag and session.place.clock.monotonic() - session.looked_at > STALE:
+    headers = {"If-Match": live.etag} if live.etag and call.conditional else {}
+    if not headers and session.place.clock.monotonic() - session.looked_at > STALE:
         again = await session.look()
         if again is None or again.digest != live.digest:
             raise CallError(ErrorClass.CONFLICT, "it changed between the read and the write: looking again")
-    headers = {"If-Match": live.etag} if live.etag and call.conditional else {}
     try:
         answer = await session.send(write.verb, call, url, _with_identity(session, write.body), headers)
     except CallError as error:
@@ -172,8 +177,10 @@ async def _send(
     session.measured(write.verb, *(reason for _, reason in write.reasons))
     why = ", ".join(sorted({reason for _, reason in write.reasons}))
     session.event("Updated", f"{call.method} {url}: {paths} ({why})")
-    if session.model.identity.server:
-        session.known_as(await extracted(session, answer) or session.identifier)
+    moved = await extracted(session, answer) if session.model.identity.server else ""
+    if moved and moved != session.identifier:
+        session.known_as(moved)
+        await session.save(must=True)  # before anything else can fail: the old ID leads nowhere
     return await after_write(session, write.verb, call, answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -27,17 +28,24 @@ def settle(
     live: dict[str, Any],
     *,
     previous: dict[str, Any] | None,
+    earlier: Mapping[str, Any] = {},
     same: Same | None = None,
 ) -> Settled:
-    """`desired` and `previous` (what was applied before this write) are sealed; `live` is a read after all is done."""
+    """`desired` and `previous` (what was applied before this write) are sealed; `live` is a read after all is done;
+    `earlier` are the known differences from before. Only what this write changed is news: another hand's change of the
+    rest stays what it is, drift."""
     live = aligned(model, live, desired, previous)
     wants, had = owned(model, desired, live), owned(model, previous, live)
     same = same or by_leaf(model, {**had, **wants})
     known: dict[str, Any] = {}
     for path, leaf in sorted(wants.items()):
-        now = get(live, leaf.steps)
-        if not leaf.hidden and not same(path, leaf.value, now):
+        now, before = get(live, leaf.steps), get(previous, leaf.steps)
+        if leaf.hidden or same(path, leaf.value, now):
+            continue
+        if before is MISSING or not same(path, leaf.value, before):
             known[path] = recorded(model, leaf, now)
+        elif path in earlier:
+            known[path] = earlier[path]
     present = []
     for path, leaf in sorted(had.items()):
         now = get(live, leaf.steps)
