@@ -22,6 +22,8 @@ from trimtab.systems.rest.openapi.loading import from_url, load
 
 LOOK_EVERY = 60.0
 """Seconds between looks at a ConfigMap: nobody needs the right to watch them all."""
+LEAST = 1.0
+"""Seconds between fetches of a URL, whatever its service says."""
 INLINE = "openapi"
 
 
@@ -66,7 +68,7 @@ def look_every(service: RestService) -> float:
     """Seconds after which a document may be another."""
     given = service.spec.document
     if given.url:
-        return given.refresh.seconds
+        return max(LEAST, given.refresh.seconds)
     return LOOK_EVERY if given.config_map else float("inf")
 
 

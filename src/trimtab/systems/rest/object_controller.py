@@ -2,12 +2,18 @@
 starts and ends them.
 
 A turn (`reconciling`) does the work. This decides whether there is any: an object that is as its spec says is left alone
-until it changes, a Secret that it refers to changes, someone tells of a change at the service, or it is time to look.
+until it changes, what it refers to changes, someone tells of a change at the service, or it is time to look.
+
+Guarantees: a reason for a turn is dropped only when the turn succeeded. Reasons that come while no controller runs are
+found by what the status remembers: the spec's generation, what references led to, and the last word of a change. Whatever
+a turn raises is in the conditions.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +21,10 @@ import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Named, Query
+from trimtab.client.transport import FAILURES
 from trimtab.model.conditions import Condition, get_condition
 from trimtab.model.duration import Period
+from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.changes import Change, Request
@@ -31,10 +39,12 @@ from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.board import Wanted
 from trimtab.systems.rest.reconciling.converging import converge
 from trimtab.systems.rest.reconciling.deleting import delete
+from trimtab.systems.rest.reconciling.exporting import exported
 from trimtab.systems.rest.reconciling.failing import failed
 from trimtab.systems.rest.reconciling.joining import joined
 from trimtab.systems.rest.reconciling.looking import Live, Unchanged, slot_of
 from trimtab.systems.rest.reconciling.place import Place
+from trimtab.systems.rest.reconciling.referring import MISSING, led_to
 from trimtab.systems.rest.reconciling.rivals import IDENTIFIERS, identifiers_of
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.reconciling.subject import WAKE, Misfit, read, written
@@ -45,6 +55,8 @@ from trimtab.systems.rest.syncing import secrets
 SECRETS = "rest-secrets"
 AGAIN = 600.0
 """Seconds after which what waits for someone is looked at again."""
+LEAST = 1.0
+"""Seconds between two looks, whatever a policy or a definition says."""
 SPREAD = 3.0
 """Seconds over which siblings come that are due together."""
 
@@ -62,7 +74,9 @@ class ObjectController(Controller[Untyped]):
         self.watches = (secrets_changed,)  # type: ignore[misc] # it maps to objects of this kind alone
         self.place: Place | None = None
         """Set, and set anew when the definition or its service changes."""
-        self._woken: set[Request] = set()
+        self._woken: dict[Request, int] = {}
+        """Who must be looked at whatever its status says, with the number of the reason, for a later one may come."""
+        self._reasons = itertools.count(1)
         self._known: dict[Request, _Known] = {}
 
     async def reconcile(self, request: Request) -> Result | None:
@@ -73,20 +87,35 @@ class ObjectController(Controller[Untyped]):
                 place.board.tell(Wanted(place.model.kind, request.namespace, request.name))
             self._forget(request)
             return None
-        woken = request in self._woken
-        self._woken.discard(request)
         try:
             subject = read(place.model, obj)
         except Misfit as error:
             await self._say_misfit(obj, str(error))
             return None
-        known = self._known.setdefault(request, _Known(wake=subject.annotations.get(WAKE, "")))
+        place.board.leave(self.wake, request)
+        known = self._known.setdefault(request, _Known())
         session = Session(place, subject, self.wake)
+        try:
+            return await self._attempt(session, known)
+        except Exception as error:
+            if not _is_passing(error):
+                with suppress(*FAILURES):  # what went wrong first is what counts
+                    await session.save(telling.unknown(session.status, "InternalError", _told(error)), must=True)
+            raise
+
+    async def _attempt(self, session: Session, known: _Known) -> Result | None:
+        """A turn, and what the conditions say of one that ended early."""
+        place, subject = session.place, session.subject
+        reason = self._woken.get(session.key)
         try:
             if subject.deleting:
                 place.looks.left(subject.status.resource_id)
+                _hold_while_paused(session)
                 return await delete(session)
-            return await self._turn(session, known, woken)
+            asked = await self._turn(session, known)
+            if self._woken.get(session.key) == reason:
+                self._woken.pop(session.key, None)
+            return asked
         except Halt as halt:
             await session.save(halt.words)
             return Result(requeue_after=halt.after or AGAIN)
@@ -99,31 +128,35 @@ class ObjectController(Controller[Untyped]):
             await session.save(telling.stalled("InvalidSpec", f"{error}: give it in {where}"))
             return Result(requeue_after=AGAIN)
         except HookFailed as error:
-            self.log.exception("a hook failed", object=str(request))
+            self.log.exception("a hook failed", object=str(session.key))
             await session.save(telling.stalled("HookFailed", str(error)), must=True)
             return Result(requeue_after=AGAIN)
         except CallError as error:
             known.attempts += 1
             return await failed(session, error, known.attempts - 1)
 
-    async def _turn(self, session: Session, known: _Known, woken: bool) -> Result | None:
+    async def _turn(self, session: Session, known: _Known) -> Result | None:
         subject = session.subject
         self._count(session)
+        references = await led_to(session)
         told = subject.annotations.get(WAKE, "")
-        woken = woken or told != known.wake
+        is_news = session.key in self._woken or known.has_changed
+        is_news = is_news or (references, told) != (subject.sync.references, subject.sync.woken)
         asked: Result | None = None
-        if is_idle(session) and not woken:
+        if subject.control.policy.paused:
+            await self._observe_only(session, is_shown=references != MISSING)
+        elif is_idle(session) and not is_news:
             asked = await self._refresh(session, known)
-        elif subject.control.policy.paused:
-            await self._observe_only(session)
         else:
             began = session.place.clock.now()
+            session.remember(references=references, woken=told)
             asked = await converge(session)
-            known.wake, known.listed = told, ""
+            await session.save()
+            known.listed = ""
             known.slot = self._slot(session, began)[0]  # of when it was read: later changes are news
             known.joins = {join.name: _join_slot(session, join, began)[0] for join in session.model.joins}
-        known.attempts = 0
-        self._tell(session)
+        known.attempts, known.has_changed = 0, False
+        self._tell(session, known)
         return asked if asked is not None else self._next(session)
 
     async def _say_misfit(self, obj: Untyped, why: str) -> None:
@@ -143,16 +176,27 @@ class ObjectController(Controller[Untyped]):
             known.slot = slot  # after a start nobody is due: else all were at once
         if known.slot != slot:
             await session.open()
-            changed = await self._has_changed(session, known, slot)
+            known.has_changed = await self._has_changed(session, known, slot)
             known.slot = slot
-            if changed:
+            if known.has_changed:
                 return await converge(session)
+            await self._export_anew(session)
         due = known.due(session)
         if due:
             if not session.values:
                 await session.open()
             await session.save(await joined(session, Live(body=session.status.observed or {}), due))
         return None
+
+    async def _export_anew(self, session: Session) -> None:
+        """What a call gives (listKeys) may be another although the resource is the same."""
+        if not any(export.call is not None for export in session.model.exports):
+            return
+        needs_body = session.place.hooks.has("export") or any(export.call is None for export in session.model.exports)
+        live = await session.look() if needs_body else Live(body={})
+        if live is not None:
+            await exported(session, live)
+            await session.save()
 
     async def _has_changed(self, session: Session, known: _Known, slot: int) -> bool:
         looks, identifier = session.place.looks, session.identifier
@@ -173,7 +217,7 @@ class ObjectController(Controller[Untyped]):
         first, known.listed = not known.listed, found.digest
         if not first:
             return True
-        seen, _ = secrets.observed(session.model, found.body)
+        seen, _ = secrets.observed(session.model, found.body, secrets=_hidden(session))
         return bool(memory.without_nulls(seen) != session.status.observed)
 
     def _count(self, session: Session) -> None:
@@ -194,7 +238,7 @@ class ObjectController(Controller[Untyped]):
 
     def _next(self, session: Session) -> Result | None:
         """When to come again without a reason."""
-        if session.status.sync.operation is not None:
+        if session.status.sync.operation is not None and not session.subject.control.policy.paused:
             return session.later()
         waits = [_join_slot(session, join)[1] for join in session.model.joins]
         waits.append(self._slot(session)[1])
@@ -203,21 +247,23 @@ class ObjectController(Controller[Untyped]):
             return None
         return Result(requeue_after=max(0.05, soonest) + session.place.chance.uniform(0.0, min(SPREAD, soonest / 10)))
 
-    async def _observe_only(self, session: Session) -> None:
-        """Paused: the status tells what is there, and nothing is written to the service."""
+    async def _observe_only(self, session: Session, *, is_shown: bool) -> None:
+        """Paused: the status tells what is there, and nothing is written to the service. Without its secrets nobody knows
+        what may not be shown."""
         await session.open()
-        live = await session.look() if session.identifier else None
+        live = await session.look() if session.identifier and is_shown else None
         if live is not None:
-            seen, _ = secrets.observed(session.model, live.body)
+            seen, _ = secrets.observed(session.model, live.body, secrets=_hidden(session))
             session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
-        why = "spec.policy.paused is true: nothing is written"
-        await session.save((telling.Word(telling.SYNCED, None, "Paused", why),))
+        await session.save(_paused("nothing is written"))
 
     # --- who else must know ------------------------------------------------------------------------------------------
 
-    def _tell(self, session: Session) -> None:
-        """Those who wait for our ID may go on."""
-        if session.status.resource_id and session.status.sync.created:
+    def _tell(self, session: Session, known: _Known) -> None:
+        """Those who wait for our ID may go on, or take the new one."""
+        identifier = session.status.resource_id
+        if identifier and session.status.sync.created and known.told != identifier:
+            known.told = identifier
             session.place.board.tell(Wanted(session.model.kind, session.subject.namespace, session.subject.raw.name))
 
     def _secret_changed(self, change: Change) -> Iterable[Request]:
@@ -228,7 +274,8 @@ class ObjectController(Controller[Untyped]):
         for informer in change.informers.of(self.kind):
             if informer.cache.has_index(SECRETS):
                 found += list(informer.cache.indexed(SECRETS, secret))
-        self._woken.update(found)
+        for request in found:
+            self._woken[request] = next(self._reasons)
         return found
 
     def _logs_in(self, request: Request, change: Change) -> bool:
@@ -241,25 +288,28 @@ class ObjectController(Controller[Untyped]):
     def wake_all(self) -> None:
         """The definition or the service changed: every object is looked at anew."""
         for request in self._known:
-            self._woken.add(request)
+            self._woken[request] = next(self._reasons)
             self.wake(request)
 
     def _forget(self, request: Request) -> None:
         self._known.pop(request, None)
-        self._woken.discard(request)
+        self._woken.pop(request, None)
+        if self.place is not None:
+            self.place.board.leave(self.wake, request)
 
 
 class _Known:
     """What is in memory of an object. To lose it costs nothing but a look."""
 
-    __slots__ = ("attempts", "joins", "listed", "slot", "wake")
+    __slots__ = ("attempts", "has_changed", "joins", "listed", "slot", "told")
 
-    def __init__(self, wake: str) -> None:
-        self.wake = wake
+    def __init__(self) -> None:
         self.slot: int | None = None
         self.listed = ""  # digest of what a list last said
         self.joins: dict[str, int] = {}  # the interval in which each was last asked
         self.attempts = 0
+        self.told = ""  # the ID that others know
+        self.has_changed = False  # by a look that no turn has followed up yet
 
     def due(self, session: Session) -> set[str]:
         """The joins whose time has come; after a start none is."""
@@ -288,16 +338,49 @@ def is_idle(session: Session) -> bool:
     )
 
 
+def _hold_while_paused(session: Session) -> None:
+    """Raises Halt. What would not be deleted anyway may go."""
+    policy = session.subject.control.policy
+    if policy.paused and policy.deletion == "delete" and policy.mode == "manage" and session.is_claimed:
+        raise Halt(_paused("the deletion waits; with spec.policy.deletion: detach the object goes without it"))
+
+
+def _paused(meaning: str) -> tuple[telling.Word, ...]:
+    why = f"spec.policy.paused is true: {meaning}"
+    return telling.Word(telling.READY, None, "Paused", why), telling.Word(telling.SYNCED, None, "Paused", why)
+
+
+def _hidden(session: Session) -> tuple[str, ...]:
+    return tuple(value.reveal() for value in session.sources.revealed)
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the API server is away or another write was first: the next turn knows better."""
+    if isinstance(error, StatusError):
+        return error.code in (404, 409, 429) or error.code >= 500
+    return isinstance(error, FAILURES)
+
+
+def _told(error: Exception) -> str:
+    """In our own words: the text of an unexpected error may quote anything."""
+    if isinstance(error, StatusError):
+        return f"the API server answered {error.code} {error.reason}: see the log of the controllers"
+    return f"{type(error).__name__}: see the log of the controllers"
+
+
 def interval_of(session: Session) -> float | None:
     """Seconds between two looks: the object's own wish, else the kind's; None is never."""
     own = session.subject.control.policy.refresh
     if own is UNSET:
-        return session.model.refresh
-    return None if own == "never" else Period(own).seconds
+        seconds = session.model.refresh
+    else:
+        seconds = None if own == "never" else Period(own).seconds
+    return None if seconds is None else max(LEAST, seconds)
 
 
 def _join_slot(session: Session, join: Join, at: datetime | None = None) -> tuple[int, float]:
-    return slot_of(at or session.place.clock.now(), join.interval, f"{session.status.resource_id} {join.name}")
+    interval = max(LEAST, join.interval)
+    return slot_of(at or session.place.clock.now(), interval, f"{session.status.resource_id} {join.name}")
 
 
 def _secrets_of(obj: Untyped) -> Iterator[str]:

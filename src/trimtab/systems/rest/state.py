@@ -69,6 +69,8 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     corrected: dict[str, tuple[Time, ...]] = {}
     """Path → when drift of it was last corrected."""
     exported: str = ""  # digest of what was last exported
+    references: str = ""  # digest of what the spec's references led to when it was last compared
+    woken: str = ""  # the word of a change (its annotation) that was last looked into
 
 
 class Policy(Spec):
