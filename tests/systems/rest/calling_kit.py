@@ -119,7 +119,7 @@ class Cookies:
 
     def __init__(self, service: Service) -> None:
         self._service, self._cookie = service, ""
-        self.endpoint = service.endpoint
+        self.endpoint, self.connection = service.endpoint, service.connection
 
     async def call(self, request: Request) -> Answer:
         if self._cookie:

@@ -124,7 +124,8 @@ class _Called:
     """A caller."""
 
     def __init__(self, cuts: Cuts, inner: Caller) -> None:
-        self._cuts, self._inner, self.endpoint = cuts, inner, inner.endpoint
+        self._cuts, self._inner = cuts, inner
+        self.endpoint, self.connection = inner.endpoint, inner.connection
 
     async def call(self, request: Request) -> Answer:
         uncertain = request.method != "GET"

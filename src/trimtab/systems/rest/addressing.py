@@ -1,7 +1,8 @@
 """From an object to its URL and back. A resource ID is the path of the resource below the endpoint, with every parameter
 in it and without a query: `/subscriptions/…/virtualMachineScaleSets/web`, `/1.0/profiles/web`. Pure.
 
-What fills a parameter is the user's: it is encoded, so that a name with a slash or dots never leads to another path.
+What fills a parameter is the user's: it is encoded, so that a name with a slash or dots never leads to another path. An
+ID is the user's too: it counts only when it fits the template, and what is asked for is the template filled anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from urllib.parse import quote, unquote
 from trimtab.systems.rest.model import Call, Model
 
 _PARAMETER = re.compile(r"\{([^{}]+)\}")
+_SAFE = "~!$&'()*+,;=:@"
+_DECODINGS = 4  # some servers decode more than once
 
 
 class AddressError(Exception):
@@ -46,10 +49,10 @@ def fill(model: Model, path: str, values: Mapping[str, str]) -> str:
         if not given:
             raise AddressError(name, f"the parameter {name} of {path} has no value")
         if encode.get(name, True):
-            if given in (".", ".."):
+            if climbs(given):
                 raise AddressError(name, f"the parameter {name} may not be {given!r}: it would lead to another path")
-            return quote(given, safe="~!$&'()*+,;=:@")
-        if any(part in ("..", ".") for part in given.split("/")) or "?" in given or "#" in given:
+            return quote(given, safe=_SAFE)
+        if climbs(given) or "?" in given or "#" in given:
             raise AddressError(name, f"the parameter {name} may not hold '..', '?' or '#'")
         return given.strip("/")
 
@@ -66,12 +69,40 @@ def parsed(model: Model, identifier: str) -> dict[str, str] | None:
 
 
 def matched(template: str, identifier: str, whole: frozenset[str] = frozenset()) -> dict[str, str] | None:
-    """`whole` are parameters that may span several segments."""
+    """`whole` are parameters that may span several segments, and stay as they are written."""
     pattern, names = _pattern(template, whole)
     hit = pattern.fullmatch(identifier.rstrip("/"))
-    if hit is None:
+    if hit is None or not is_plain(identifier):
         return None
-    return {name: unquote(value) for name, value in zip(names, hit.groups(), strict=True)}
+    return {name: value if name in whole else unquote(value) for name, value in zip(names, hit.groups(), strict=True)}
+
+
+def normalized(model: Model, identifier: str) -> str:
+    """The one way to write an ID of this kind; "" when it is none."""
+    values = parsed(model, identifier)
+    return "" if values is None else resource_id(model, values)
+
+
+def canonical(identifier: str) -> str:
+    """The same for all ways to write an ID: for comparing, where the kind is not known. Never to be sent."""
+    segments = identifier.rstrip("/").split("/")
+    return "/".join(quote(unquote(segment), safe=_SAFE) for segment in segments).lower()
+
+
+def is_plain(identifier: str) -> bool:
+    """Whether it is a path alone, which leads nowhere but down."""
+    return not climbs(identifier) and "?" not in identifier and "#" not in identifier
+
+
+def climbs(value: str) -> bool:
+    """Whether it has a segment of dots, however it is encoded."""
+    for _ in range(_DECODINGS):
+        if any(part in (".", "..") for part in value.replace("\\", "/").split("/")):
+            return True
+        value, before = unquote(value), value
+        if value == before:
+            break
+    return False
 
 
 @lru_cache(maxsize=4096)
@@ -87,10 +118,14 @@ def _pattern(template: str, whole: frozenset[str]) -> tuple[re.Pattern[str], tup
 
 
 def url_of(model: Model, call: Call, identifier: str, values: Mapping[str, str] | None = None) -> str:
-    """The URL of a call for the resource with this ID, with its query."""
-    known = {**(values or {}), **(parsed(model, identifier) or {})}
-    path = identifier if call.path == resource_path(model) and identifier else fill(model, call.path, known)
-    return path + query_of(call, known)
+    """The URL of a call for the resource with this ID, with its query. AddressError."""
+    own = parsed(model, identifier)
+    known = {**(values or {}), **(own or {})}
+    if own is None and identifier and call.path == resource_path(model):  # of an earlier definition of the kind
+        if not is_plain(identifier):
+            raise AddressError("resourceID", f"{identifier!r} is no ID of a {model.kind}")
+        return identifier + query_of(call, known)
+    return fill(model, call.path, known) + query_of(call, known)
 
 
 def query_of(call: Call, values: Mapping[str, str]) -> str:

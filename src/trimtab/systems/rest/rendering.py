@@ -33,6 +33,10 @@ class Unresolved(Exception):  # noqa: N818 - it reads as what is wrong
         super().__init__("; ".join(f"{each.path}: {each.why}" for each in missing[:5]))
 
 
+class Unanswerable(Exception):  # noqa: N818 - it reads as what is wrong
+    """A reference that leads where nothing can be read. The text says why."""
+
+
 class Sources(Protocol):
     """What references lead to."""
 
@@ -41,7 +45,7 @@ class Sources(Protocol):
         ...
 
     async def resource_id(self, kind: str, name: str, api_version: str) -> str | None:
-        """The ID of what an object stands for, None while there is none."""
+        """The ID of what an object stands for, None while there is none. Raises Unanswerable."""
         ...
 
 
@@ -88,7 +92,7 @@ class _Renderer:
             below = node.properties.get(name, node.items if node.type == "map" else None)
             made[name] = await self.value(below, item, f"{path}.{name}" if path else name, depth + 1)
         for name, below in node.properties.items():
-            if name not in made and below.why == "overlay" and below.default is not None:
+            if name not in made and below.fill:
                 made[name] = below.default
         return made
 
@@ -102,9 +106,12 @@ class _Renderer:
 
     async def _reference(self, ref: Any, path: str) -> str:
         kind, name = str(ref.get("kind", "")), str(ref.get("name", ""))
-        found = await self._sources.resource_id(kind, name, str(ref.get("apiVersion", "")))
+        why = f"{kind} {name!r} is not there, or has no ID yet"
+        try:
+            found = await self._sources.resource_id(kind, name, str(ref.get("apiVersion", "")))
+        except Unanswerable as error:
+            found, why = None, str(error)
         if found is None:
-            why = f"{kind} {name!r} is not there, or has no ID yet"
             self._missing.append(Missing(path=path, kind=kind, name=name, why=why))
             return ""
         return found

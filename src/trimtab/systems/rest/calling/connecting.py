@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import random
 from collections.abc import Mapping
 from types import TracebackType
@@ -65,6 +66,7 @@ class Connections:
         self._open: dict[_Place, _Connection] = {}
         self._throttles: dict[_Place, tuple[msgspec.Struct, Throttle]] = {}
         self._making = asyncio.Lock()
+        self._numbers = itertools.count(1)
         self._measures: Measures | None = None
         if metrics is not None:
             from trimtab.systems.rest.calling.measures import Measures
@@ -143,6 +145,7 @@ class Connections:
                 timeout=spec.limits.timeout.seconds,
                 clock=self._clock,
                 chance=self._chance,
+                connection=f"{'/'.join(place)}#{next(self._numbers)}",  # new with each generation and each Secret's values
                 ended=functools.partial(self._measures.ended, place[0]) if self._measures is not None else None,
             )
         except CredentialError as error:

@@ -91,6 +91,8 @@ class Caller(Protocol):
     """A service with one credential."""
 
     endpoint: str
+    connection: str
+    """Which endpoint and credential it is: what one of them was told is for others with the same. Without a secret."""
 
     async def call(self, request: Request) -> Answer:
         """The answer. Raises CallError for whatever is no success: nothing is retried here that may not be."""

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from trimtab.model.backoff import Chance
 from trimtab.model.clock import format_micro_time, parse_time
+from trimtab.model.redacted import Redacted
 from trimtab.runtime.outbound.retry import retry_after
 from trimtab.systems.rest.calling.bodies import at
 from trimtab.systems.rest.calling.contract import Answer, Caller, CallError, ErrorClass, Request
@@ -58,15 +59,17 @@ def begin(
     verb: str = "",
     generation: int = 0,
     deadline: datetime | None = None,
+    secrets: tuple[Redacted, ...] = (),
 ) -> Operation | None:
-    """What the answer to a write began; None when it is done. CallError when the answer says that it failed already."""
+    """What the answer to a write began; None when it is done. CallError when the answer says that it failed already, in
+    a text without the secrets."""
     method = call.method.upper()
     verb = verb or _VERBS.get(method, "update")
     found = _declared(model, method, answer) if _declares(model) else _found(method, answer)
     if found is None:
         state = "" if method == "DELETE" else provisioning_state(answer.body)
         if ended_badly(state):
-            raise _error(model, verb, method, answer, state)
+            raise _error(model, verb, method, answer, state, secrets)
         return None
     style, url = found
     ends = deadline or now + timedelta(seconds=model.polling.deadline)
@@ -87,22 +90,32 @@ def begin(
 
 
 async def poll(
-    caller: Caller, model: Model, operation: Operation, *, resource: str = "", now: datetime, chance: Chance
+    caller: Caller,
+    model: Model,
+    operation: Operation,
+    *,
+    resource: str = "",
+    now: datetime,
+    chance: Chance,
+    secrets: tuple[Redacted, ...] = (),
 ) -> Operation | Done | Failed:
     """One look. `resource` is the URL that reads the resource, for an operation that is followed there. Where there is
-    none (the service chooses the ID, or reads by lists only), there is nothing to ask, and the next look at all tells."""
+    none (the service chooses the ID, or reads by lists only), there is nothing to ask, and the next look at all tells.
+    `secrets` were sent, and no error repeats them."""
     url = operation.url or resource
     if not url:
         return Done()
     overlay = model.overlay
-    request = Request(verb="poll", method="GET", url=url, envelope=overlay.envelope, rules=overlay.errors)
+    request = Request(
+        verb="poll", method="GET", url=url, envelope=overlay.envelope, rules=overlay.errors, secrets=secrets
+    )
     operation = replace(operation, polls=operation.polls + 1)
     try:
         answer = await caller.call(request)
     except CallError as error:
         after = _unanswered(model, operation, error, now, chance)
     else:
-        after = _answered(model, operation, answer, now, chance)
+        after = _answered(model, operation, answer, now, chance, secrets)
     if isinstance(after, Operation) and after.deadline and now >= parse_time(after.deadline):
         said = f"it did not end until {after.deadline}; {after.polls} polls"
         return Failed(
@@ -161,7 +174,12 @@ def _declared(model: Model, method: str, answer: Answer) -> tuple[str, str] | No
 
 
 def _answered(
-    model: Model, operation: Operation, answer: Answer, now: datetime, chance: Chance
+    model: Model,
+    operation: Operation,
+    answer: Answer,
+    now: datetime,
+    chance: Chance,
+    secrets: tuple[Redacted, ...],
 ) -> Operation | Done | Failed:
     if operation.style == "gone":
         gone = model.overlay.gone
@@ -171,7 +189,7 @@ def _answered(
     if operation.style == "result":
         return Done(answer)
     if operation.style == "location":
-        return _at_location(model, operation, answer, now, chance)
+        return _at_location(model, operation, answer, now, chance, secrets)
     if operation.style == "status":
         state = _status(model, answer)
         if state is None:
@@ -191,18 +209,23 @@ def _answered(
             return replace(moved, next_poll=format_micro_time(now))
         return Done(answer)
     if _failed(model, operation, state):
-        return Failed(_error(model, operation.verb, operation.method, answer, state))
+        return Failed(_error(model, operation.verb, operation.method, answer, state, secrets))
     return _going_on(model, operation, answer, now, chance)
 
 
 def _at_location(
-    model: Model, operation: Operation, answer: Answer, now: datetime, chance: Chance
+    model: Model,
+    operation: Operation,
+    answer: Answer,
+    now: datetime,
+    chance: Chance,
+    secrets: tuple[Redacted, ...],
 ) -> Operation | Done | Failed:
     if answer.status == 202:
         return _going_on(model, operation, answer, now, chance)
     state = provisioning_state(answer.body)
     if ended_badly(state):
-        return Failed(_error(model, operation.verb, operation.method, answer, state))
+        return Failed(_error(model, operation.verb, operation.method, answer, state, secrets))
     if state and not succeeded(state) and operation.verb != "delete" and operation.method != "POST":
         return _going_on(model, replace(operation, style="resource", url=""), answer, now, chance)
     return Done(answer)
@@ -309,7 +332,9 @@ def _failed(model: Model, operation: Operation, state: str) -> bool:
     return ended_badly(state)
 
 
-def _error(model: Model, verb: str, method: str, answer: Answer, state: str) -> CallError:
+def _error(
+    model: Model, verb: str, method: str, answer: Answer, state: str, secrets: tuple[Redacted, ...]
+) -> CallError:
     """Of an operation that ended badly, by what it says itself."""
     said = located(model.polling.error, answer) if model.polling.error else None
     if said is None and isinstance(answer.body, Mapping):
@@ -319,7 +344,7 @@ def _error(model: Model, verb: str, method: str, answer: Answer, state: str) -> 
     kind = classify(status, problem, verb=verb, rules=model.overlay.errors)
     if not problem.codes and "cancel" in state.lower():
         kind = ErrorClass.CONFLICT  # by someone else
-    request = Request(verb=verb, method=method, url=answer.url)
+    request = Request(verb=verb, method=method, url=answer.url, secrets=secrets)
     text = ": ".join(part for part in (f"the operation ended as {state}", problem.code, problem.message) if part)
     return CallError(kind, described(request, text), status=answer.status, code=problem.code or state, request=request)
 

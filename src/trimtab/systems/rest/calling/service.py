@@ -51,9 +51,10 @@ class Service:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         ended: Callable[[str, str, float], None] | None = None,
+        connection: str = "",
     ) -> None:
         """`ended` is told the verb, the result and the seconds of each call. EndpointError when the endpoint cannot be used."""
-        self.endpoint = endpoint
+        self.endpoint, self.connection = endpoint, connection or endpoint
         self.in_flight = 0
         self._at: Endpoint = parsed(endpoint)
         self._login, self._headers, self._poll_hosts, self._timeout = login, dict(headers or {}), poll_hosts, timeout

@@ -83,7 +83,12 @@ def why_secret(schema: Schema) -> str:
 
 def looks_secret(name: str, schema: Schema) -> bool:
     """Whether a field that is read may hold a secret, by its marks or its name. Then it is not shown."""
-    return is_secret(schema) or (schema.type == "string" and _SHOWN.search(name) is not None)
+    return is_secret(schema) or (schema.type == "string" and named_as_secret(name))
+
+
+def named_as_secret(name: str) -> bool:
+    """For what is read where no schema is known either."""
+    return _SHOWN.search(name) is not None
 
 
 def mutability(slot: Slot) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ class Patient:
 
     def __init__(self, caller: Caller, clock: Clock, chance: random.Random) -> None:
         self._caller, self._clock, self._chance = caller, clock, chance
-        self.endpoint = caller.endpoint
+        self.endpoint, self.connection = caller.endpoint, caller.connection
 
     async def call(self, request: Request) -> Answer:
         for attempt in range(TRIES - 1):

@@ -11,10 +11,11 @@ import hmac
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.client.protocol import Named
+from trimtab.client.protocol import Client, Named
 from trimtab.model.document import plain
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.objects import uid_of, uncached
 from trimtab.runtime.owners import controller_of, owner_reference
 from trimtab.systems.rest.addressing import url_of
 from trimtab.systems.rest.calling.contract import CallError, Request
@@ -22,6 +23,7 @@ from trimtab.systems.rest.model import Export
 from trimtab.systems.rest.reconciling import memory
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import Session
+from trimtab.systems.rest.reconciling.showing import NotShown, selected
 
 MANAGER = "trimtab-rest-export"
 
@@ -32,20 +34,18 @@ async def exported(session: Session, live: Live) -> None:
         return
     made: dict[str, dict[str, str]] = {}
     for export in session.model.exports:
-        try:
-            source = await _source(session, export, live)
-        except CallError as error:
-            session.place.events.warning(session.subject.raw, "ExportFailed", str(error))
-            return
         name = export.name.replace("{name}", session.subject.raw.name)
-        made.setdefault(f"{export.to}/{name}", {}).update(_values(export.data, source))
+        try:
+            values = _values(export.data, await _source(session, export, live))
+        except (CallError, NotShown) as error:
+            session.place.events.warning(session.subject.raw, "ExportFailed", f"{export.to} {name}: {error}")
+            return
+        made.setdefault(f"{export.to}/{name}", {}).update(values)
     digest = hmac.new(session.place.key, memory.text(made).encode(), hashlib.sha256).hexdigest()
     if digest == session.status.sync.exported and await _are_there(session, made):
         return
-    for target, values in made.items():
-        kind, _, name = target.partition("/")
-        await _write(session, kind, name, values)
-    session.remember(exported=digest)
+    written = [await _write(session, target, values) for target, values in made.items()]
+    session.remember(exported=digest if all(written) else "")
 
 
 async def _source(session: Session, export: Export, live: Live) -> Any:
@@ -65,9 +65,8 @@ async def _source(session: Session, export: Export, live: Live) -> Any:
 
 
 def _values(data: Mapping[str, str], source: Any) -> dict[str, str]:
-    import jmespath
-
-    found = {key: jmespath.search(expression, source) for key, expression in data.items()}
+    """Raises NotShown."""
+    found = {key: selected(expression, source) for key, expression in data.items()}
     return {
         key: value if isinstance(value, str) else memory.text(value)
         for key, value in found.items()
@@ -78,31 +77,52 @@ def _values(data: Mapping[str, str], source: Any) -> dict[str, str]:
 async def _are_there(session: Session, made: Mapping[str, Any]) -> bool:
     for target in made:
         kind, _, name = target.partition("/")
-        if await session.place.client.find(Named("v1", kind), name, session.subject.namespace) is None:
+        if not _is_ours(session, await session.place.client.find(Named("v1", kind), name, session.subject.namespace)):
             return False
     return True
 
 
-async def _write(session: Session, kind: str, name: str, values: Mapping[str, str]) -> None:
-    owner = owner_reference(session.object, controller=True, block=False)
-    there = await session.place.client.find(Named("v1", kind), name, session.subject.namespace)
-    holder = None if there is None else controller_of(there)
-    if there is not None and (holder is None or holder.uid != owner.uid):
-        why = f"{kind} {name} exists and is not this object's: choose another name in the definition's exports"
-        session.place.events.warning(session.subject.raw, "ExportRefused", why)
-        return
-    data = (
-        {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-        if kind == "Secret"
-        else dict(values)
-    )
-    document = {
+async def _write(session: Session, target: str, values: Mapping[str, str]) -> bool:
+    """Whether it was written. It is created empty first and filled then, so that what appears meanwhile is never taken
+    for ours, and so that one manager owns all keys."""
+    kind, _, name = target.partition("/")
+    client, namespace = uncached(session.place.client), session.subject.namespace
+    owner = plain(owner_reference(session.object, controller=True, block=False))
+    document: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": session.subject.namespace, "ownerReferences": [plain(owner)]},
-        "data": data,
+        "metadata": {"name": name, "namespace": namespace, "ownerReferences": [owner]},
     }
     try:
-        await session.place.client.apply(Untyped(document), manager=MANAGER, force=True)
+        there = await session.place.client.find(Named("v1", kind), name, namespace)
+        there = there if there is not None else await _created(client, Untyped(document))
+        if not _is_ours(session, there):
+            why = f"{kind} {name} exists and is not this object's: choose another name in the definition's exports"
+            session.place.events.warning(session.subject.raw, "ExportRefused", why)
+            return False
+        document["metadata"] |= {"uid": uid_of(there)}  # another one of the same name is refused
+        await client.apply(Untyped(document | {"data": _data(kind, values)}), manager=MANAGER, force=True)
     except StatusError as error:
         session.place.events.warning(session.subject.raw, "ExportFailed", f"{kind} {name}: {error}")
+        return False
+    return True
+
+
+async def _created(client: Client, document: Untyped) -> Any:
+    try:
+        return await client.create(document)
+    except StatusError as error:
+        if error.code != 409:
+            raise
+    return await client.get(Named(document.api_version, document.kind), document.name, document.namespace)
+
+
+def _is_ours(session: Session, there: Any) -> bool:
+    holder = None if there is None else controller_of(there)
+    return holder is not None and holder.uid == uid_of(session.object)
+
+
+def _data(kind: str, values: Mapping[str, str]) -> dict[str, str]:
+    if kind != "Secret":
+        return dict(values)
+    return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}

@@ -20,7 +20,16 @@ from typing import Any
 import msgspec
 
 from trimtab.model.clock import Clock
-from trimtab.systems.rest.addressing import AddressError, fill, matched, parsed, query_of, resource_path, url_of
+from trimtab.systems.rest.addressing import (
+    AddressError,
+    canonical,
+    fill,
+    matched,
+    parsed,
+    query_of,
+    resource_path,
+    url_of,
+)
 from trimtab.systems.rest.calling.contract import Answer, Caller, CallError, ErrorClass, Request
 from trimtab.systems.rest.calling.pages import pages
 from trimtab.systems.rest.model import Model
@@ -34,6 +43,11 @@ def value_at(value: Any, path: str) -> Any:
     """None where there is nothing."""
     found = get(value, parse(path))
     return None if found is MISSING else found
+
+
+def own_name(value: Any) -> str:
+    """What a service calls a resource, as a text: some count them. "" for what names nothing."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,17 +109,17 @@ class Looks:
         call = self._model.calls.list
         if call is None or not place or not call.name_in_list:
             return Unchanged()
-        key = f"{caller.endpoint}|{id(caller)}|{place}"
+        key = f"{caller.connection}|{place}"
         async with self._locks.setdefault(key, asyncio.Lock()):
             listing = self._listings.get(key)
             if listing is None or listing.slot != slot:
                 items: dict[str, Any] = {}
                 async for page in pages(caller, self._model, call, place):
-                    items |= {self.identifier_of(item, values).lower(): item for item in page}
+                    items |= {canonical(self.identifier_of(item, values)): item for item in page}
                 listing = _Listing(slot, self._clock.monotonic(), items)
                 self._drop_old()
                 self._listings[key] = listing
-        item = listing.items.get(identifier.lower())
+        item = listing.items.get(canonical(identifier))
         return None if item is None else _live(self._model, item, "")
 
     def _drop_old(self) -> None:
@@ -122,7 +136,7 @@ class Looks:
             return None
         async for page in pages(caller, self._model, call, place):
             for item in page:
-                if self.identifier_of(item, values).lower() == identifier.lower():
+                if canonical(self.identifier_of(item, values)) == canonical(identifier):
                     return _live(self._model, item, "")
         return None
 
@@ -140,7 +154,7 @@ class Looks:
     def identifier_of(self, item: Any, values: Mapping[str, str]) -> str:
         """The resource ID of an item of a list; "" when it does not say."""
         if not isinstance(item, Mapping):
-            return self._filled(str(item), values) if isinstance(item, str) else ""
+            return self._filled(own_name(item), values)
         template = resource_path(self._model)
         for name in ("id", "Id"):
             if isinstance(item.get(name), str) and matched(template, item[name]) is not None:
@@ -148,8 +162,8 @@ class Looks:
         identity = self._model.identity
         where = identity.answer if identity.answer and not identity.answer.startswith("header:") else ""
         for path in (identity.field, where, identity.parameter, "name", "Name", "id", "Id"):
-            found = value_at(item, path) if path else None
-            if isinstance(found, str) and found:
+            found = own_name(value_at(item, path)) if path else ""
+            if found:
                 return self._filled(found, values)
         return ""
 

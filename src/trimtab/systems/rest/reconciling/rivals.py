@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trimtab.client.protocol import Named
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.objects import uid_of
+from trimtab.systems.rest.addressing import canonical
 from trimtab.systems.rest.reconciling import telling
 from trimtab.systems.rest.reconciling.session import Halt, Session
 
@@ -18,13 +19,13 @@ IDENTIFIERS = "rest-identifiers"
 def identifiers_of(obj: Untyped) -> Iterator[str]:
     status = obj.raw.get("status") or {}
     if status.get("resourceID") and (status.get("sync") or {}).get("created"):
-        yield str(status["resourceID"]).lower()
+        yield canonical(str(status["resourceID"]))
 
 
 async def refuse_rival(session: Session) -> None:
     """Raises Halt when another object stands for the resource already."""
     kind = Named(session.object.api_version, session.object.kind)
-    for other in await session.place.client.indexed(kind, IDENTIFIERS, session.identifier.lower()):
+    for other in await session.place.client.indexed(kind, IDENTIFIERS, canonical(session.identifier)):
         if uid_of(other) != uid_of(session.object):
             whose = other.name if other.namespace == session.subject.namespace else "one in another namespace"
             why = f"{session.identifier} is managed by another object already: {whose}"

@@ -139,8 +139,8 @@ class Session:
 
     async def look(self) -> Live | None:
         """What is there now, at the ID that is known."""
-        found, self.seen = self.seen, None
-        found = found or await self.place.looks.one(self.caller, self.identifier, self.values)
+        seen, self.seen = self.seen, None
+        found = seen or await self.place.looks.one(self.caller, self.identifier, self.values)
         self.looked_at = self.place.clock.monotonic()
         return None if found is None or isinstance(found, Unchanged) else await self.normalized(found)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from trimtab.client.protocol import Named
 from trimtab.model.errors import StatusError
@@ -13,6 +14,7 @@ from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
 from trimtab.systems.rest.reconciling.board import Wanted
 from trimtab.systems.rest.reconciling.place import Place
 from trimtab.systems.rest.reconciling.subject import Subject
+from trimtab.systems.rest.rendering import DEEPEST, Unanswerable
 
 
 class ObjectSources:
@@ -23,6 +25,12 @@ class ObjectSources:
         self._credentials = Credentials(place.client, cached=True, clock=place.clock)
         self.revealed: tuple[Redacted, ...] = ()
         """The secrets that were read, to keep them out of messages."""
+
+    async def reveal(self) -> None:
+        """Read every secret that the spec refers to, so that no text shows one: also where nothing is rendered."""
+        read = set(_references(self._subject.body)) if not self.revealed else set()
+        for name, key in sorted(read):
+            await self.secret(name, key)
 
     async def secret(self, name: str, key: str) -> str | None:
         self._place.board.wait(Wanted(Secret.__name__, self._subject.namespace, name), self._wake, self._key)
@@ -40,10 +48,28 @@ class ObjectSources:
         try:
             found = await self._place.client.find(named, name, self._subject.namespace)
         except StatusError as error:
-            if error.code != 404:
+            if error.code not in (403, 404):
                 raise
-            return None  # the kind is not served
+            if not api_version:
+                return None  # the kind is not served yet
+            why = "there is no such kind here" if error.code == 404 else "we have no right to read objects of this kind"
+            raise Unanswerable(f"{kind} of {api_version}: {why}") from None
         status = {} if found is None else found.raw.get("status") or {}
         if not status.get("resourceID") or not (status.get("sync") or {}).get("created"):
             return None
         return str(status["resourceID"])
+
+
+def _references(value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Name and key of each Secret that is referred to."""
+    if depth > DEEPEST:
+        return
+    if isinstance(value, dict):
+        found = value.get("secretRef")
+        if isinstance(found, dict) and found.get("name") and found.get("key"):
+            yield str(found["name"]), str(found["key"])
+        for each in value.values():
+            yield from _references(each, depth + 1)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each, depth + 1)
