@@ -481,3 +481,16 @@ async def test_a_part_that_must_stay_keeps_the_whole(station: Station, arm: ArmE
         await station.change("ResourceGroup", "web", lambda spec: spec.update(policy={"deletion": "detach"}))
         await station.gone("ResourceGroup", "web")
     assert SCALE_SET in arm.resources
+
+
+async def test_what_the_service_calls_failed_is_written_again_after_a_while(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        arm.change(SCALE_SET, lambda body: body["properties"].update(provisioningState="Failed"))
+        later(station)
+        await station.condition(KIND, "front", "Ready", "False", "ProvisioningFailed")
+        assert len(writes(arm)) == 1
+        station.clock.leap(1900)
+        await station.ready(KIND, "front")
+    assert [method for method, _ in writes(arm)] == ["PUT", "PUT"]

@@ -77,6 +77,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By the discriminator's value, the name of the type."""
     nullable: bool = False
     default: Any = None
+    fill: bool = False  # the default is the overlay's: a body has it where the spec says nothing
     enum: tuple[Any, ...] = ()
     open_enum: bool = False
     format: str = ""
@@ -243,6 +244,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             reference=node.reference or shared.reference,
             keys=node.keys or shared.keys,
             unordered=node.unordered or shared.unordered,
+            default=node.default if node.fill else shared.default,
+            fill=node.fill,
         )
 
     def variant(self, node: Node, value: Mapping[str, Any]) -> Node:

@@ -61,6 +61,7 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     removals: dict[str, int] = {}
     """Path → which way to remove it was tried last."""
     etag: str = ""
+    failed: Time = ""  # since when the service calls it failed, or when it was last written again for that
     applying: str = ""
     """The desired body of a write that is not settled yet, as JSON: what it set is ours, whether or not it arrived."""
     recreating: str = ""  # why it is being deleted only to be made again

@@ -255,7 +255,7 @@ def _overlaid(node: Node, says: FieldOverlay | None) -> Node:
     if says.unordered:
         changes["unordered"] = True
     if says.default is not UNSET:
-        changes["default"] = says.default
+        changes |= {"default": says.default, "fill": True}
     if says.reference:
         changes |= {"reference": says.reference, "compare": changes.get("compare", Comparator.ARM_ID)}
     if not says.patch:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from trimtab.model.clock import format_time, parse_time
 from trimtab.runtime.controller import Result
 from trimtab.systems.rest.addressing import parsed, url_of
+from trimtab.systems.rest.calling import states
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.model import Call
 from trimtab.systems.rest.reconciling import memory, telling
@@ -32,6 +33,7 @@ Body = dict[str, Any]
 
 CONTESTED = 3
 CONTESTED_WITHIN = timedelta(hours=1)
+REPAIRED_AFTER = timedelta(minutes=30)
 STALE = 1.0
 """Seconds after which what was read is read again before it is written back, where no ETag guards it."""
 
@@ -75,6 +77,8 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
         return await _anew(session, "NotUpdatable", str(error))
     session.place.measures.spared(session.model.service, session.model.kind, len(sync.known_differences))
     drifted = _drift_word(session, found, contested)
+    if write is None and _is_to_be_repaired(session, live):
+        write = writing.written_again(session.model, live=live.body, desired=wanted)
     if write is None:
         return await _in_sync(session, live, sealed, drifted)
     call = (
@@ -88,6 +92,21 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
         changes = [_change(path, why, {} if path in hidden else live.body, sealed) for path, why in write.reasons]
         return await planned(session, write.verb, call.method, url, changes, drifted)
     return await _send(session, write, call, url, live, sealed)
+
+
+def _is_to_be_repaired(session: Session, live: Live) -> bool:
+    """A resource that the service calls failed gets the same again, after a while and as long as it is so."""
+    sync, now = session.status.sync, session.place.clock.now()
+    if not states.ended_badly(states.provisioning_state(live.body)):
+        session.remember(failed="")
+        return False
+    if not sync.failed:
+        session.remember(failed=format_time(now))
+        return False
+    if now - parse_time(sync.failed) < REPAIRED_AFTER or session.subject.control.policy.mode != "manage":
+        return False
+    session.remember(failed=format_time(now))
+    return True
 
 
 def _change(path: str, why: str, live: Body, sealed: Body) -> Change:
