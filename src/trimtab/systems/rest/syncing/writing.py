@@ -75,6 +75,16 @@ def write_for(
     return Write(verb=verb, body=_with_constants(model, body), reasons=changes.reasons)
 
 
+def written_again(model: Model, *, live: dict[str, Any], desired: dict[str, Any]) -> Write | None:
+    """The same once more, for a resource whose last operation failed: what is there with what is wanted in it, and no
+    change. None where there is no update by PUT."""
+    if model.calls.update is None or model.overlay.update != "merge":
+        return None
+    unchanged = _Changes({}, {}, (), ())
+    body = _merged(model, unchanged, {}, aligned(model, live, desired), desired, Writer.UPDATE)
+    return Write(verb="update", body=_with_constants(model, body), reasons=(("", "failed"),))
+
+
 class _Changes(msgspec.Struct, frozen=True):
     """What is to be set and removed, against what is there."""
 
