@@ -251,8 +251,8 @@ def test_a_part_with_one_way_is_taken(spec: dict[str, Any]) -> None:
         ({}, {"location": "east"}, "spec.location: Forbidden: is create-only and may not be unset"),
         ({"name": "db"}, {"name": "web"}, "spec.name: Forbidden: may not change once the resource exists"),
         ({"parameters": {"group": "a"}}, {}, "spec.parameters: Forbidden: may not change once the resource exists"),
-        ({"resourceID": ID}, {}, "spec.resourceID: Forbidden: may be given only at creation, and stays"),
-        ({}, {"resourceID": ID}, "spec.resourceID: Forbidden: may be given only at creation, and stays"),
+        ({"resourceID": ID}, {}, "spec.resourceID: Forbidden: may not change once the resource exists"),
+        ({}, {"resourceID": ID}, "spec.resourceID: Forbidden: may not change once the resource exists"),
     ],
 )
 def test_what_is_fixed_may_not_change_once_it_exists(new: dict[str, Any], old: dict[str, Any], expected: str) -> None:
@@ -273,8 +273,56 @@ def test_before_it_exists_all_of_that_may_change(new: dict[str, Any], old: dict[
     assert problems(machine(), good(**new), good(**old), exists=False, name="web") == []
 
 
-def test_an_id_is_given_at_creation_or_never() -> None:
-    assert problems(machine(), good(resourceID=ID), good(), exists=False, name="web") != []
+def test_until_it_exists_an_id_may_be_given_and_after_that_it_stays() -> None:
+    new, old = good(resourceID=ID), good()
+    assert problems(machine(), new, old, exists=False, name="web") == []
+    for before, after in ((old, new), (new, old), (new, good(resourceID="/groups/east/machines/other"))):
+        (error,) = problems(machine(), after, before, exists=True, name="web")
+        assert str(error).startswith("spec.resourceID: Forbidden: may not change once the resource exists")
+
+
+WAYS_OUT = [
+    "/groups/east/machines/..",
+    "/groups/east/machines/.",
+    "/groups/east/machines/%2e%2e",
+    "/groups/east/machines/%252E%252e",
+    "/groups/east/machines/..%2f..%2fusers",
+    "/groups/../machines/web",
+    "/groups/east/machines/web?force=1",
+    "/groups/east/machines/web#x",
+]
+
+
+@pytest.mark.parametrize("given", WAYS_OUT)
+def test_an_id_that_would_lead_elsewhere_is_refused(given: str) -> None:
+    (error,) = said(resourceID=given)
+    assert error.startswith("spec.resourceID: Invalid value")
+    assert "without '.', '..', '?' or '#'" in error
+
+
+@pytest.mark.parametrize("given", [*WAYS_OUT, "/groups/east", "/users/east/machines/web", f"{ID}/disks/one"])
+def test_so_is_the_id_of_a_parent(given: str) -> None:
+    (error,) = problems(disk(), {"size": 1, "parent": {"resourceID": given}})
+    assert str(error).startswith("spec.parent.resourceID: Invalid value")
+
+
+@pytest.mark.parametrize("name", ["..", "a/../b", "%2e%2e", "..\\x"])
+def test_a_name_that_would_climb_is_refused(name: str) -> None:
+    assert any("would lead to another path" in error for error in said(name=name))
+
+
+def test_an_id_with_a_slash_in_a_name_is_taken() -> None:
+    assert said(resourceID="/groups/east/machines/a%2Fb") == []
+
+
+def test_a_service_manages_only_what_has_its_parameters() -> None:
+    kind = machine(parameters=(Parameter(name="group", source="service"), *machine().parameters[1:]))
+    parameters = {"group": "East"}
+    assert problems(kind, {"sku": SKU, "resourceID": ID}, name="web", parameters=parameters) == []
+    other = {"sku": SKU, "resourceID": "/groups/west/machines/web"}
+    (error,) = problems(kind, other, name="web", parameters=parameters)
+    assert str(error).startswith("spec.resourceID: Invalid value")
+    assert "this service manages group East, and not west" in str(error)
 
 
 def test_with_the_policy_recreate_a_body_may_change_and_an_address_may_not() -> None:

@@ -77,6 +77,12 @@ def matched(template: str, identifier: str, whole: frozenset[str] = frozenset())
     return {name: value if name in whole else unquote(value) for name, value in zip(names, hit.groups(), strict=True)}
 
 
+def above(path: str, identifier: str) -> str:
+    """The template of the parent that has this ID: our path begins as its path does."""
+    segments = len([part for part in identifier.split("/") if part])
+    return "/" + "/".join([part for part in path.split("/") if part][:segments])
+
+
 def normalized(model: Model, identifier: str) -> str:
     """The one way to write an ID of this kind; "" when it is none."""
     values = parsed(model, identifier)

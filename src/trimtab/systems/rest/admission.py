@@ -8,7 +8,7 @@ refused today; an object that is being deleted is left alone, so that nothing ke
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -59,7 +59,7 @@ class Objects:
                 new = _scaled(by.model, old, new)
         except (NotReady, hooks.NoHook) as error:
             return Denied(message=str(error), code=503)
-        found = await judged(by.model, by.hooks, new, old)
+        found = await judged(by.model, by.hooks, new, old, await _given(by.model, new, reader))
         return _answer(found.errors, found.warnings)
 
     async def _by(self, kind: Kind, reader: Reader) -> Judged:
@@ -125,6 +125,15 @@ ADMISSIONS = (
     Admission(name="rest-services", kinds=(RestService,), function=service),
     Admission(name="rest-definitions", kinds=(RestDefinition,), function=definition),
 )
+
+
+async def _given(model: Model, new: Untyped, reader: Reader) -> Mapping[str, str]:
+    """The RestService's parameters, where the spec names a path that must fit them."""
+    spec = new.raw.get("spec")
+    if not isinstance(spec, Mapping) or not (spec.get("resourceID") or spec.get("parent")):
+        return {}
+    service = await reader.find(RestService, model.service)
+    return service.spec.parameters if isinstance(service, RestService) else {}
 
 
 def _scaled(model: Model, old: Untyped, scale: Untyped) -> Untyped:

@@ -22,7 +22,7 @@ from trimtab.runtime.controller import Result
 from trimtab.runtime.objects import uncached, with_metadata
 from trimtab.runtime.owners import owner_reference
 from trimtab.runtime.status import write_status
-from trimtab.systems.rest.addressing import matched, parsed, resource_id, url_of
+from trimtab.systems.rest.addressing import above, matched, parsed, resource_id, url_of
 from trimtab.systems.rest.calling import operations
 from trimtab.systems.rest.calling.contract import Answer, Caller, Request
 from trimtab.systems.rest.hooks import HookContext, Verdict
@@ -86,17 +86,23 @@ class Session:
     @property
     def identifier(self) -> str:
         """The ID that is known, or follows from the spec; "" while the server is yet to choose it."""
-        known = self.status.resource_id or self.subject.control.resource_id
+        known = self._known_id
         if known or self.model.identity.server:
             return known
         return resource_id(self.model, self.values)
+
+    @property
+    def _known_id(self) -> str:
+        """What was made is known by the status; until then someone may have said which one it is."""
+        given = self.subject.control.resource_id
+        return self.status.resource_id or given if self.status.sync.created else given or self.status.resource_id
 
     async def _parameters(self) -> dict[str, str]:
         values = {**self.place.service.spec.parameters, **self.subject.control.parameters}
         own = self.model.identity.parameter
         if own and not self.model.identity.server:
             values[own] = self.subject.name
-        known = self.status.resource_id or self.subject.control.resource_id
+        known = self._known_id
         if known:
             return values | (parsed(self.model, known) or {})
         above = await self._parent_id()
@@ -316,8 +322,6 @@ class Hooked:
         return await self._caller.call(await hooks.run("modify_request", self._session.context, own, request))
 
 
-def _inherited(path: str, above: str) -> dict[str, str]:
-    """The parameters that the parent's ID gives: our path begins as its path does."""
-    segments = len([part for part in above.split("/") if part])
-    parts = [part for part in path.split("/") if part]
-    return matched("/" + "/".join(parts[:segments]), above) or {}
+def _inherited(path: str, parent: str) -> dict[str, str]:
+    """The parameters that the parent's ID gives."""
+    return matched(above(path, parent), parent) or {}

@@ -16,7 +16,8 @@ from trimtab.systems.rest.syncing.paths import MISSING, Item, Path, Step
 from trimtab.systems.rest.validating.finding import Found
 
 DEEPEST = 64
-FIXED = ("name", "parent", "parameters")
+FIXED = ("name", "parent", "parameters", "resourceID")
+"""Until it exists, all of them may be set: also the ID of what someone finds, when nobody knows what became of a creation."""
 
 
 def check_control(new: Mapping[str, Any], old: Mapping[str, Any], found: Found, *, exists: bool) -> None:
@@ -25,9 +26,6 @@ def check_control(new: Mapping[str, Any], old: Mapping[str, Any], found: Found, 
         for name in FIXED:
             if (new.get(name) or None) != (old.get(name) or None):
                 found.forbid(("spec", name), f"may not change once the resource exists; {_ANEW}")
-    before, after = old.get("resourceID"), new.get("resourceID")
-    if before != after and (exists or before is None):
-        found.forbid(("spec", "resourceID"), f"may be given only at creation, and stays; {_ANEW}")
 
 
 class Changes:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trimtab.model.resource import Spec
-from trimtab.systems.rest.addressing import matched, parameters_of, parsed, resource_path
+from trimtab.systems.rest.addressing import above, climbs, is_plain, matched, parameters_of, parsed, resource_path
 from trimtab.systems.rest.model import CONTROL, Model, Node, Parameter
 from trimtab.systems.rest.state import Parent, Policy
 from trimtab.systems.rest.syncing.paths import Path
@@ -17,14 +17,23 @@ from trimtab.systems.rest.validating import scalars
 from trimtab.systems.rest.validating.finding import Found, meant
 from trimtab.systems.rest.validating.shape import Walk
 
+_NONE: Mapping[str, str] = {}
 NAME, PARENT, PARAMETERS, ID, POLICY = (("spec", name) for name in CONTROL)
 
 
-def check(model: Model, spec: Mapping[str, Any], found: Found, *, name: str = "") -> None:
-    """`name` is the object's, which is the resource's when the spec gives none; "" when it is not known."""
-    _identifier(model, spec, found)
+def check(
+    model: Model,
+    spec: Mapping[str, Any],
+    found: Found,
+    *,
+    name: str = "",
+    parameters: Mapping[str, str] = _NONE,
+) -> None:
+    """`name` is the object's, which is the resource's when the spec gives none; "" when it is not known. `parameters` are
+    those that the RestService gives: it manages nothing that has others."""
+    _identifier(model, spec, found, parameters)
     _name(model, spec, found, name)
-    _parent(model, spec, found)
+    _parent(model, spec, found, parameters)
     _parameters(model, spec, found)
     if "policy" in spec:
         Walk(model, found).value(_form(Policy), spec["policy"], POLICY, ())
@@ -38,7 +47,7 @@ def policy_of(spec: Mapping[str, Any]) -> Policy:
         return Policy()
 
 
-def _identifier(model: Model, spec: Mapping[str, Any], found: Found) -> None:
+def _identifier(model: Model, spec: Mapping[str, Any], found: Found, parameters: Mapping[str, str]) -> None:
     given = spec.get("resourceID")
     if given is None:
         return
@@ -48,8 +57,10 @@ def _identifier(model: Model, spec: Mapping[str, Any], found: Found) -> None:
     template = resource_path(model)
     values = parsed(model, given)
     if values is None:
-        found.wrong(ID, given, f"is no ID of a {model.kind}: it must be {template}")
+        why = "" if is_plain(given) else f", {_PLAIN}"
+        found.wrong(ID, given, f"is no ID of a {model.kind}: it must be {template}{why}")
         return
+    _of_service(model, values, ID, given, found, parameters)
     own, name = values.get(model.identity.parameter), spec.get("name")
     if own is not None and isinstance(name, str) and name.casefold() != own.casefold():
         found.wrong(NAME, name, f'is not the name in spec.resourceID, "{own}": leave it out')
@@ -71,7 +82,18 @@ def _name(model: Model, spec: Mapping[str, Any], found: Found, name: str) -> Non
         _parameter(own, name, ("metadata", "name"), found, "; the service's own name may be given in spec.name")
 
 
-def _parent(model: Model, spec: Mapping[str, Any], found: Found) -> None:
+def _of_service(
+    model: Model, values: Mapping[str, str], path: Path, given: str, found: Found, parameters: Mapping[str, str]
+) -> None:
+    """What the RestService gives is the bound of what it manages."""
+    for parameter in model.parameters:
+        own = parameters.get(parameter.name, "") if parameter.source == "service" else ""
+        there = values.get(parameter.name)
+        if own and there is not None and there.casefold() != own.casefold():
+            found.wrong(path, given, f"this service manages {parameter.name} {own}, and not {there}")
+
+
+def _parent(model: Model, spec: Mapping[str, Any], found: Found, parameters: Mapping[str, str]) -> None:
     given = spec.get("parent")
     if given is None:
         if model.parent and not spec.get("resourceID"):
@@ -86,8 +108,25 @@ def _parent(model: Model, spec: Mapping[str, Any], found: Found) -> None:
         return
     if ("name" in given) is ("resourceID" in given):
         found.wrong(PARENT, dict(given), "must have either name or resourceID")
-    elif not str(given.get("resourceID", "/")).startswith("/"):
-        found.wrong((*PARENT, "resourceID"), given["resourceID"], "must be a path below the service's endpoint")
+    elif "resourceID" in given:
+        _parent_id(model, str(given["resourceID"]), found, parameters)
+
+
+def _parent_id(model: Model, given: str, found: Found, parameters: Mapping[str, str]) -> None:
+    path: Path = (*PARENT, "resourceID")
+    if not given.startswith("/"):
+        found.wrong(path, given, "must be a path below the service's endpoint")
+    elif not is_plain(given):
+        found.wrong(path, given, f"must be a path {_PLAIN}")
+    elif all(parameter.encode for parameter in model.parameters):  # else a parameter may have any number of segments
+        whole = model.calls.create.path
+        template = above(whole, given)
+        values = matched(template, given) or {}
+        asked = {p.name for p in model.parameters if p.source == "parent"} & set(parameters_of(whole))
+        if not asked <= set(values) or not template.endswith("}") or model.identity.parameter in values:
+            found.wrong(path, given, f"is no ID of a {model.parent}: {whole} must begin with it")
+        else:
+            _of_service(model, values, path, given, found, parameters)
 
 
 def _parameters(model: Model, spec: Mapping[str, Any], found: Found) -> None:
@@ -130,7 +169,7 @@ def _parameter(parameter: Parameter, value: str, path: Path, found: Found, hint:
     matches = scalars.pattern(parameter.pattern) if parameter.pattern else None
     if matches is not None and not matches(value):
         found.wrong(path, value, f"must match {parameter.pattern}{hint}")
-    if value in (".", "..") and parameter.encode:
+    if climbs(value):
         found.wrong(path, value, "would lead to another path")
     elif not parameter.encode and matched("/{x}", f"/{value.strip('/')}", frozenset({"x"})) is None:
         found.wrong(path, value, "must be a path")
@@ -155,6 +194,7 @@ def _node(schema: Mapping[str, Any]) -> Node:
     )
 
 
+_PLAIN = "without '.', '..', '?' or '#'"
 _SOURCES = {
     "identity": "that is spec.name",
     "parent": "it comes from spec.parent",

@@ -36,10 +36,13 @@ def problems(
     policy: Policy | None = None,
     name: str = "",
     observed: Any = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> list[FieldError]:
     """All that is wrong with a spec. `old` is the one before, for an update; `exists` is whether the resource is there;
-    `policy` is the new spec's own unless given; `name` the object's; `observed` what the service said last."""
-    return _found(model, new, old, exists=exists, policy=policy, name=name, observed=observed).errors
+    `policy` is the new spec's own unless given; `name` the object's; `observed` what the service said last; `parameters`
+    what the RestService gives."""
+    given = parameters or {}
+    return _found(model, new, old, exists=exists, policy=policy, name=name, observed=observed, parameters=given).errors
 
 
 def warnings(
@@ -52,12 +55,14 @@ def warnings(
     observed: Any = None,
 ) -> list[str]:
     """What its writer should know, though it is taken."""
-    return _found(model, new, old, exists=exists, policy=policy, name="", observed=observed).warnings
+    return _found(model, new, old, exists=exists, policy=policy, name="", observed=observed, parameters={}).warnings
 
 
-async def judged(model: Model, hooks: Hooks, new: Untyped, old: Untyped | None = None) -> Judgement:
-    """An object as it is to be written. What the hook `default` fills counts as given; the hook `validate` may add and
-    take away."""
+async def judged(
+    model: Model, hooks: Hooks, new: Untyped, old: Untyped | None = None, parameters: Mapping[str, str] | None = None
+) -> Judgement:
+    """An object as it is to be written; `parameters` are what the RestService gives. What the hook `default` fills counts
+    as given; the hook `validate` may add and take away."""
     ctx = HookContext(model=model, object=new, resource_id=_status(new).get("resourceID", ""))
     spec = dict(new.raw.get("spec") or {})
     before = None if old is None else dict(old.raw.get("spec") or {})
@@ -76,6 +81,7 @@ async def judged(model: Model, hooks: Hooks, new: Untyped, old: Untyped | None =
             policy=None,
             name=new.name,
             observed=status.get("observed"),
+            parameters=parameters or {},
         )
         said.extend(found.warnings)
         return found.errors
@@ -99,9 +105,10 @@ def _found(
     policy: Policy | None,
     name: str,
     observed: Any,
+    parameters: Mapping[str, str],
 ) -> Found:
     found = Found()
-    control.check(model, new, found, name=name)
+    control.check(model, new, found, name=name, parameters=parameters)
     body = _body(new)
     Walk(model, found, lenient=bool(new.get("resourceID"))).body(body)
     if old is not None:
