@@ -86,7 +86,7 @@ async def _write(session: Session, target: str, values: Mapping[str, str]) -> bo
     """Whether it was written. It is created empty first and filled then, so that what appears meanwhile is never taken
     for ours, and so that one manager owns all keys."""
     kind, _, name = target.partition("/")
-    client, namespace = uncached(session.place.client), session.subject.namespace
+    client, namespace = session.place.client, session.subject.namespace
     owner = plain(owner_reference(session.object, controller=True, block=False))
     document: dict[str, Any] = {
         "apiVersion": "v1",
@@ -94,7 +94,7 @@ async def _write(session: Session, target: str, values: Mapping[str, str]) -> bo
         "metadata": {"name": name, "namespace": namespace, "ownerReferences": [owner]},
     }
     try:
-        there = await session.place.client.find(Named("v1", kind), name, namespace)
+        there = await client.find(Named("v1", kind), name, namespace)
         there = there if there is not None else await _created(client, Untyped(document))
         if not _is_ours(session, there):
             why = f"{kind} {name} exists and is not this object's: choose another name in the definition's exports"
@@ -114,7 +114,7 @@ async def _created(client: Client, document: Untyped) -> Any:
     except StatusError as error:
         if error.code != 409:
             raise
-    return await client.get(Named(document.api_version, document.kind), document.name, document.namespace)
+    return await uncached(client).get(Named(document.api_version, document.kind), document.name, document.namespace)
 
 
 def _is_ours(session: Session, there: Any) -> bool:
