@@ -1,23 +1,23 @@
 """The controller of RestDefinitions: compiles what is known of a kind, defines it where it may, and runs its controller.
 
 Flow: service and document → Model (`compiling`) → ConfigMap → CRD and rights, where the home lets us define kinds → an
-ObjectController for the kind. A definition whose document cannot be had now goes on with the Model that is kept.
+ObjectController for the kind (`running`).
 
-Guarantees: a definition goes only when no object of its kind is left: they could not let go of their resources. Nothing
-that someone else made is overwritten: a CRD without our label is used, and not changed.
+Guarantees: a definition goes only when no object of its kind is left: they could not let go of their resources. While it
+waits for that, or is wrong, or its document cannot be had, its objects go on by the Model that is kept, also after a
+restart; so only a Model whose hooks are installed is kept. Nothing that someone else made is overwritten: a CRD without
+our label is used, and not changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Named, Query, Ref
-from trimtab.model.clock import format_time
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.runtime import Context, Controller, Request, Result, generation_changed
@@ -38,19 +38,12 @@ from trimtab.systems.rest.documents import Documents, NoDocument, look_every
 from trimtab.systems.rest.hooks import Hooks, NoHook, installed
 from trimtab.systems.rest.keys import installation_key
 from trimtab.systems.rest.kinds import RestDefinition, RestDefinitionStatus, RestService
-from trimtab.systems.rest.kinds.definition import Quirk
-from trimtab.systems.rest.measures import Measures
 from trimtab.systems.rest.model import Model
-from trimtab.systems.rest.object_controller import ObjectController
-from trimtab.systems.rest.reconciling.board import Board
-from trimtab.systems.rest.reconciling.looking import Looks
-from trimtab.systems.rest.reconciling.place import Place
-from trimtab.systems.rest.syncing.removing import RUNGS
+from trimtab.systems.rest.running import Running
 from trimtab.systems.rest.validating.definitions import rivals
 
 FINALIZER = "rest.trimtab.dev/kind"
 AGAIN = 30.0
-MOST_QUIRKS = 64
 ALL = Query()
 
 
@@ -80,13 +73,9 @@ class DefinitionController(Controller[RestDefinition]):
 
     def __init__(self, context: Context, documents: Documents, connections: Connections, query: Query = ALL) -> None:
         """`query` limits the objects that are reconciled, for tests."""
-        self._context, self._documents, self._connections = context, documents, connections
+        self._documents, self._connections = documents, connections
         self._defining = Defining(manage=context.manage, webhooks=context.webhooks)
-        self._board = Board()
-        self._measures = Measures(context.metrics.registry)
-        self._objects = query
-        self._running: dict[str, ObjectController] = {}
-        self._quirks: dict[str, dict[tuple[str, str], Quirk]] = {}
+        self._running = Running(context, connections, query, lambda name: self.wake(Request("", name)))
         self._key = b""
 
     async def start(self) -> None:
@@ -98,11 +87,12 @@ class DefinitionController(Controller[RestDefinition]):
     async def reconcile(self, request: Request) -> Result | None:
         definition = await self.client.find(RestDefinition, request.name)
         if definition is None:
-            await self._end(request.name)
+            await self._running.end(request.name)
             return None
         try:
             return await finalizer(self.client, definition, FINALIZER, apply=self._define, cleanup=self._let_go)
         except Problem as problem:
+            await self._go_on(definition)
             await self._say(definition, False, problem.reason, str(problem))
             return Result(requeue_after=AGAIN)
 
@@ -114,15 +104,12 @@ class DefinitionController(Controller[RestDefinition]):
             raise Problem("ServiceNotFound", f"there is no RestService {definition.spec.service_ref!r}")
         await self._refuse_rival(definition)
         model, stale = await self._model(definition, service)
-        try:
-            hooks = installed(model.overlay.hooks)
-        except NoHook as error:
-            raise Problem("HookNotInstalled", str(error)) from None
+        hooks = _hooks(model)
         try:
             await self._defining.define(self.client, model, await self._siblings(model))
         except NotDefined as error:
             raise Problem("NotDefined", str(error)) from None
-        await self._run(definition, service, model, hooks)
+        await self._running.run(definition, service, model, hooks, self._key)
         counts: dict[str, int] = {}
         for row in fields(model):
             counts[row.cls.value] = counts.get(row.cls.value, 0) + 1
@@ -168,6 +155,7 @@ class DefinitionController(Controller[RestDefinition]):
             raise Problem("Invalid", str(error)) from None
         except models.ModelTooLarge as error:
             raise Problem("ModelTooLarge", str(error)) from None
+        _hooks(model)
         await apply(uncached(self.client), kept, manager="trimtab-rest", current=there)
         return model, ""
 
@@ -206,69 +194,31 @@ class DefinitionController(Controller[RestDefinition]):
                 found.append(msgspec.structs.replace(model, **names, scale_spec=scale))
         return found
 
-    # --- running -----------------------------------------------------------------------------------------------------
-
-    async def _run(self, definition: RestDefinition, service: RestService, model: Model, hooks: Hooks) -> None:
-        controller = self._running.get(definition.name)
-        digest = models.digest_of(model)
-        if controller is None:
-            controller = ObjectController(f"{model.group}/{model.version}", model.kind, model.plural, self._objects)
-        before = controller.place
-        if (
-            before is not None
-            and before.digest == digest
-            and before.service.metadata.generation == service.metadata.generation
-        ):
+    async def _go_on(self, definition: RestDefinition) -> None:
+        """By the Model that is kept, if there is one and its kind is served."""
+        kind = self._kind(definition)
+        there = await self._kept(models.name_of(definition.spec.names.plural, kind.api_version.partition("/")[0]))
+        model, service = models.kept(there), await self.client.find(RestService, definition.spec.service_ref)
+        is_ours = models.made_of(there).startswith(f"{uid_of(definition)}/")
+        if model is None or service is None or not is_ours or await _count(uncached(self.client), kind) is None:
             return
-        clock = self._context.clock
-        controller.place = Place(
-            model=model,
-            digest=digest,
-            hooks=hooks,
-            client=self._context.manager.cached if self._context.manager is not None else self.client,
-            clock=clock,
-            chance=random.Random(),  # noqa: S311 - jitter
-            connections=self._connections,
-            service=service,
-            key=self._key,
-            board=self._board,
-            looks=Looks(model, clock),
-            events=self.events,
-            log=self.log,
-            measures=self._measures,
-            learn=lambda path, behaviour, evidence, of: self._learn(definition.name, path, behaviour, evidence, of),
-            children=lambda: self._children(model),
-            removals=_learned(definition),
-        )
-        if definition.name in self._running:
-            controller.wake_all()
+        try:
+            hooks = installed(model.overlay.hooks)
+        except NoHook as error:
+            self.log.warning("objects wait for a hook", definition=definition.name, error=str(error))
             return
-        if self._context.manager is None:
-            raise RuntimeError("the rest system runs its controllers by the manager of its home, and there is none")
-        self._context.manager.add(controller)
-        self._running[definition.name] = controller
+        await self._running.run(definition, service, model, hooks, self._key)
 
-    def _children(self, model: Model) -> list[Named]:
-        others = [c.place.model for c in self._running.values() if c.place is not None]
-        below = [other for other in others if (other.service, other.parent) == (model.service, model.kind)]
-        return [Named(f"{other.group}/{other.version}", other.kind) for other in below]
-
-    async def _end(self, name: str) -> None:
-        controller = self._running.pop(name, None)
-        if controller is not None and self._context.manager is not None:
-            self._board.forget(controller.wake)
-            if controller.place is not None:
-                self._measures.forget(controller.place.model.service, controller.place.model.kind)
-            await self._context.manager.remove(controller)
+    # --- the end -----------------------------------------------------------------------------------------------------
 
     async def _let_go(self, definition: RestDefinition) -> Result | None:
-        group = f"{definition.spec.service_ref}.{self.client.scheme.group('rest')}"
-        kind = Named(f"{group}/{definition.spec.version}", definition.spec.names.kind)
+        kind = self._kind(definition)
+        group = kind.api_version.partition("/")[0]
         left = await _count(uncached(self.client), kind)
         if left:
             why = f"{left} objects of the kind are left: delete them first, with spec.policy.deletion: detach to leave the rest"
             raise Problem("InUse", why)
-        await self._end(definition.name)
+        await self._running.end(definition.name)
         others = (await self.client.list(RestDefinition, Query())).items
         last = not any(o.spec.service_ref == definition.spec.service_ref and o.name != definition.name for o in others)
         await self._defining.undefine(
@@ -282,24 +232,10 @@ class DefinitionController(Controller[RestDefinition]):
                 raise
         return None
 
-    # --- learning and saying -----------------------------------------------------------------------------------------
-
-    def _learn(self, name: str, path: str, behaviour: str, evidence: str, of: Request) -> None:
-        found = self._quirks.setdefault(name, {})
-        if (path, behaviour) in found:
-            return
-        found[path, behaviour] = Quirk(
-            path=path[:1024],
-            behaviour=behaviour,
-            evidence=evidence[:1024],
-            object=str(of)[:512],
-            first_seen=format_time(self.clock.now()),
-        )
-        controller = self._running.get(name)
-        rung = _RUNG_OF.get(behaviour)
-        if controller is not None and controller.place is not None and rung is not None:
-            controller.place.removals[path] = rung
-        self.wake(Request("", name))
+    def _kind(self, definition: RestDefinition) -> Named:
+        """What it makes."""
+        group = f"{definition.spec.service_ref}.{self.client.scheme.group('rest')}"
+        return Named(f"{group}/{definition.spec.version}", definition.spec.names.kind)
 
     async def _say(
         self,
@@ -310,8 +246,7 @@ class DefinitionController(Controller[RestDefinition]):
         status: RestDefinitionStatus | None = None,
     ) -> None:
         before = status or definition.status or RestDefinitionStatus()
-        known = {} if before.quirks is UNSET else {(q.path, q.behaviour): q for q in before.quirks}
-        quirks = tuple({**self._quirks.get(definition.name, {}), **known}.values())[:MOST_QUIRKS]
+        quirks = self._running.quirks(definition.name, before.quirks or ())
         generation = definition.metadata.generation or UNSET
         await write_status(
             self.client,
@@ -324,18 +259,6 @@ class DefinitionController(Controller[RestDefinition]):
         )
 
 
-_RUNG_OF = {
-    "RemovedByNull": RUNGS.index("null"),
-    "RemovedByEmpty": RUNGS.index("empty"),
-    "RemovedByDefault": RUNGS.index("default"),
-}
-
-
-def _learned(definition: RestDefinition) -> dict[str, int]:
-    quirks = () if not definition.status or definition.status.quirks is UNSET else definition.status.quirks
-    return {quirk.path: _RUNG_OF[quirk.behaviour] for quirk in quirks if quirk.behaviour in _RUNG_OF}
-
-
 def _age(definition: RestDefinition) -> tuple[bool, str, str]:
     """Who is served comes first, then who is older."""
     is_served = bool(definition.status and definition.status.api_version)
@@ -346,10 +269,18 @@ def _identity(definition: RestDefinition) -> str:
     return f"{uid_of(definition)}/{definition.metadata.generation}"
 
 
-async def _count(client: Any, kind: Named) -> int:
+def _hooks(model: Model) -> Hooks:
+    try:
+        return installed(model.overlay.hooks)
+    except NoHook as error:
+        raise Problem("HookNotInstalled", str(error)) from None
+
+
+async def _count(client: Any, kind: Named) -> int | None:
+    """How many objects there are; None when the kind is not served."""
     try:
         return len((await client.list(kind, Query(metadata_only=True))).items)
     except StatusError as error:
         if error.code != 404:
             raise
-        return 0
+        return None
