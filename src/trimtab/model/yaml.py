@@ -46,6 +46,12 @@ def dump(value: Any) -> str:
         def ignore_aliases(self, data: Any) -> bool:
             return True  # what is written twice is meant twice
 
+    def text(dumper: Any, value: str) -> Any:
+        read_otherwise = value in "yYnN" or _INT.match(value) or _FLOAT.match(value)  # by kubectl's reader
+        style = "'" if value and read_otherwise else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Plain.add_representer(str, text)
     return str(yaml.dump(value, Dumper=Plain, default_flow_style=False, allow_unicode=True, width=4096))
 
 

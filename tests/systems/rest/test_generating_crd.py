@@ -15,7 +15,7 @@ from trimtab.client.transport import Call
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
 from trimtab.systems.rest.generating.crd import LARGEST, crd
-from trimtab.systems.rest.generating.schema import PRESERVE, TooLarge
+from trimtab.systems.rest.generating.schema import PRESERVE, TooLarge, asked
 from trimtab.systems.rest.model import FieldClass, Identity, Model, Node
 
 MACHINE = Named(f"{GROUP}/v1", "Machine")
@@ -37,10 +37,12 @@ def field(name: str, model: Model | None = None) -> dict[str, Any]:
     return schema
 
 
-def needs(model: Model) -> dict[str, Any]:
-    """What is asked for, except of what exists already."""
-    found: list[dict[str, Any]] = spec_of(model).get("anyOf", [{}])
-    return found[-1]
+def needed(model: Model, *path: str) -> list[str]:
+    """What a creation must say of an object of the body, by its place."""
+    node, where = model.node(model.spec), ""
+    for name in path:
+        node, where = model.node(node.properties[name]), f"{where}.{name}" if where else name
+    return asked(model, node, where)
 
 
 def test_a_secret_is_given_as_a_reference() -> None:
@@ -76,7 +78,6 @@ def test_a_union_has_what_any_variant_has() -> None:
     schema = field("animal")
     assert schema["properties"]["lives"] == {"type": "integer", "format": "int32"}
     assert schema["properties"]["habitat"] == {PRESERVE: True}, "a flag in one variant, a text in the other"
-    assert needs(machine())["properties"]["animal"]["required"] == ["species", "name"], "and needs what all need"
 
 
 def test_lists_are_told_by_keys_only_where_servers_take_them() -> None:
@@ -101,35 +102,32 @@ def test_only_enumerations_that_are_closed_and_exact_are_there() -> None:
 
 
 def test_what_someone_else_gives_is_not_required() -> None:
-    assert needs(machine())["required"] == ["sku"], "name is the identity, origin a constant of the overlay"
+    assert needed(machine()) == ["sku"], "name is the identity, origin a constant of the overlay"
 
 
 def test_nor_is_what_the_overlay_has_a_default_for() -> None:
-    size = Node(type="integer", default=1, why="overlay")
-    assert needs(machine(spec=Node(type="object", properties={"size": size}, required=("size",)))) == {}
+    size = Node(type="integer", default=1, fill=True)
+    assert needed(machine(spec=Node(type="object", properties={"size": size}, required=("size",)))) == []
 
 
-def test_what_exists_already_needs_nothing_but_its_id() -> None:
+def test_what_a_creation_needs_is_left_to_admission_which_can_name_it() -> None:
     schema = spec_of(machine())
-    assert schema["anyOf"][0] == {"required": ["resourceID"]}
     assert "required" not in schema
     assert "required" not in schema["properties"]["sku"]
-    assert needs(machine())["properties"]["sku"] == {"required": ["tier"]}
-    assert needs(machine())["properties"]["animals"] == {"items": {"required": ["species", "name"]}}
     assert schema["properties"]["animals"]["items"]["required"] == ["name"], "or nobody knew which one is meant"
 
 
 def test_a_required_field_that_nobody_may_write_is_not_required() -> None:
     state = Node(type="string", field=FieldClass.READ_ONLY)
     model = machine(spec=Node(type="object", properties={"state": state, "size": TEXT}, required=("state", "gone")))
-    assert needs(model) == {}
+    assert needed(model) == []
     assert "state" not in spec_of(model)["properties"]
 
 
 def test_a_nested_identity_is_not_required() -> None:
     inner = Node(type="object", properties={"id": TEXT, "size": TEXT}, required=("id", "size"))
     model = machine(spec=Node(type="object", properties={"meta": inner}), identity=Identity(field="meta.id"))
-    assert needs(model)["properties"]["meta"]["required"] == ["size"]
+    assert needed(model, "meta") == ["size"]
 
 
 def test_the_name_is_bound_as_the_parameter_is() -> None:
@@ -257,9 +255,6 @@ async def test_unknown_fields_reach_admission(defined: ApiClient, namespace: str
 @pytest.mark.parametrize(
     ("spec", "where"),
     [
-        ({"sku": {}}, "spec.sku.tier"),
-        ({"sku": {"capacity": 1}}, "spec.sku.tier"),
-        ({"animals": [{"name": "tom"}]}, "spec.animals[0].species"),
         ({"resourceID": "/it", "rules": [{"port": 1}]}, "spec.rules[0].name"),
         ({"sku": {"tier": "Middle"}}, "spec.sku.tier"),
         ({"sku": {"tier": "Small", "capacity": 101}}, "spec.sku.capacity"),
@@ -301,7 +296,16 @@ async def test_it_is_shown_with_whether_it_is_ready(defined: ApiClient, namespac
         Call(method="GET", path=path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     )
     columns = [(c["name"], c["priority"]) for c in json.loads(reply.body)["columnDefinitions"]]
-    assert columns == [("Name", 0), ("Ready", 0), ("Synced", 0), ("Reason", 1), ("ID", 1), ("Age", 0)]
+    assert columns == [
+        ("Name", 0),
+        ("Desired", 0),
+        ("Current", 0),
+        ("Ready", 0),
+        ("Synced", 0),
+        ("Reason", 1),
+        ("ID", 1),
+        ("Age", 0),
+    ]
 
 
 async def test_it_can_be_scaled(defined: ApiClient, namespace: str) -> None:

@@ -22,6 +22,7 @@ from tests.systems.rest.arm_kit import (
 )
 from tests.systems.rest.station import Document, Station, SwiftClock, condition_of
 from trimtab.lab.arm import INSTANT, ArmEmulator, Dropped, ErrorInside, Html, Late, Normalise, Refused, Truncated, shape
+from trimtab.systems.rest.reconciling.subject import WAKE
 
 STORAGE = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/files"
 
@@ -494,3 +495,38 @@ async def test_what_the_service_calls_failed_is_written_again_after_a_while(stat
         station.clock.leap(1900)
         await station.ready(KIND, "front")
     assert [method for method, _ in writes(arm)] == ["PUT", "PUT"]
+
+
+async def test_a_secret_that_the_service_repeats_elsewhere_is_in_no_status(station: Station, arm: ArmEmulator) -> None:
+    secret = "correct horse battery staple"
+    async with station.working():
+        await served(station, arm)
+        await station.secret("login", password=secret)
+        made = await station.make("StorageAccount", "files", **STORAGE_SPEC, tags={"note": "mine"})
+        assert secret not in str(made.raw)
+        arm.change(STORAGE, lambda body: body["tags"].update(note=secret))
+        await station.change("StorageAccount", "files", lambda spec: spec.update(policy={"mode": "plan"}))
+        planned = await station.condition("StorageAccount", "files", "Ready", "False", "Planned")
+    assert secret not in str(planned.raw)
+
+
+async def test_a_read_that_makes_no_sense_is_tried_again_soon(station: Station, arm: ArmEmulator) -> None:
+    async with station.working():
+        await served(station, arm)
+        await scale_set(station)
+        arm.fault(ErrorInside("Broken", "not today"), "GET", "virtualMachineScaleSets/front", times=1)
+        await station.annotate(KIND, "front", **{WAKE: "now"})
+        await station.condition(KIND, "front", "Ready", "Unknown", "Unreachable")
+        station.clock.leap(31)
+        await station.ready(KIND, "front")
+
+
+async def test_a_spec_that_cannot_be_remembered_is_refused_before_it_is_sent(
+    station: Station, arm: ArmEmulator
+) -> None:
+    async with station.working():
+        await served(station, arm)
+        tags = {f"tag{number}": "x" * 250 for number in range(1200)}
+        await station.create(station.document(KIND, "front", {**SPEC, "tags": tags}))
+        await station.condition(KIND, "front", "Stalled", "True", "SpecTooLarge")
+    assert writes(arm) == []

@@ -73,11 +73,21 @@ def _definition(model: Model, detail: Detail) -> Document:
                     "storage": True,
                     "schema": {"openAPIV3Schema": _schema(model, detail)},
                     "subresources": _subresources(model),
-                    "additionalPrinterColumns": COLUMNS,
+                    "additionalPrinterColumns": [*_scaled(model), *COLUMNS],
                 }
             ],
         },
     }
+
+
+def _scaled(model: Model) -> list[Document]:
+    """What is wanted and what is there of a kind that can be scaled."""
+    if not model.scale_spec:
+        return []
+    return [
+        {"name": "Desired", "type": "integer", "jsonPath": model.scale_spec},
+        {"name": "Current", "type": "integer", "jsonPath": model.scale_status},
+    ]
 
 
 def labels(service: str) -> dict[str, str]:

@@ -41,10 +41,10 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def body_schema(model: Model, detail: Detail) -> Document:
-    """Of `spec`, without the control fields. Raises TooLarge."""
+    """Of `spec`, without the control fields. What a creation needs is not required here: one that adopts by its ID needs
+    nothing, and admission names what is missing. Raises TooLarge."""
     schema = _Writer(model, detail).written(model.spec, "", 0)
-    if needs := _needs(schema):
-        schema["anyOf"] = [{"required": ["resourceID"]}, needs]
+    _without_required(schema)
     return schema
 
 
@@ -59,8 +59,7 @@ def asked(model: Model, node: Node, path: str) -> list[str]:
 
 
 def _is_asked(node: Node, path: str, name: str, filled: set[str]) -> bool:
-    by_overlay = node.default is not None and node.why == "overlay"
-    return not (node.field is FieldClass.READ_ONLY or by_overlay or _below(path, name) in filled)
+    return not (node.field is FieldClass.READ_ONLY or node.fill or _below(path, name) in filled)
 
 
 def matchable(pattern: str) -> bool:
@@ -169,23 +168,16 @@ class _Writer:
         return schema
 
 
-def _needs(schema: Document) -> Document:
-    """Takes what is required out of a schema, to be asked for only of what does not exist yet. The keys of a list's items
-    stay: without them nobody knows which item is meant. In maps nothing is asked for: a condition cannot speak of their
-    values."""
-    needs: Document = {}
-    if required := schema.pop("required", None):
-        needs["required"] = required
-    if inner := {name: found for name, each in schema.get("properties", {}).items() if (found := _needs(each))}:
-        needs["properties"] = inner
-    if isinstance(items := schema.get("items"), dict):
-        if found := _needs(items):
-            needs["items"] = found
-        if keys := schema.get("x-kubernetes-list-map-keys"):
-            items["required"] = list(keys)
-    if isinstance(values := schema.get("additionalProperties"), dict):
-        _needs(values)
-    return needs
+def _without_required(schema: Document) -> None:
+    """The keys of a list's items stay: without them nobody knows which item is meant."""
+    schema.pop("required", None)
+    for below in schema.get("properties", {}).values():
+        _without_required(below)
+    for values in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(values, dict):
+            _without_required(values)
+    if keys := schema.get("x-kubernetes-list-map-keys"):
+        schema["items"]["required"] = list(keys)
 
 
 def _scalar(node: Node) -> Document:

@@ -41,6 +41,9 @@ from trimtab.systems.rest.syncing.paths import parse, put
 
 Body = dict[str, Any]
 
+LARGEST = 256 << 10
+"""Bytes of a body: what is applied is remembered in the status, which has to fit beside the spec."""
+
 
 async def converge(session: Session) -> Result | None:
     """The object is as the spec says, or on its way. Raises Halt, CallError, Unresolved, StatusError."""
@@ -52,6 +55,9 @@ async def converge(session: Session) -> Result | None:
         return session.later()
     wanted = await _wanted(session)
     session.sealed = sealed = secrets.sealed(session.model, wanted, session.place.key)
+    if len(memory.text(sealed)) > LARGEST:
+        why = f"the spec takes more than {LARGEST >> 10} KiB, and what was applied could not be remembered: make it smaller"
+        raise Halt(telling.stalled("SpecTooLarge", why))
     await session.check("pre_check")
     live = await _found(session, wanted)
     now = situation_of(session, exists=live is not None)

@@ -13,6 +13,7 @@ from trimtab.systems.rest.reconciling.telling import Word
 AT_ONCE = 5
 """Conflicts in a row that are nobody's business."""
 SOON = 0.2
+READS = ("read", "list")
 
 
 async def failed(session: Session, error: CallError, attempt: int) -> Result | None:
@@ -22,6 +23,8 @@ async def failed(session: Session, error: CallError, attempt: int) -> Result | N
         return raised.kind
 
     kind: ErrorClass = await session.place.hooks.run("classify_error", session.context, own, error)
+    if kind in (ErrorClass.UNKNOWN, ErrorClass.TERMINAL) and error.request is not None and error.request.verb in READS:
+        kind = ErrorClass.TRANSIENT  # no change of the spec would make it readable: it is for the service to come round
     session.place.measures.failed(session.model.service, session.model.kind, kind.value)
     if kind in (ErrorClass.CONFLICT, ErrorClass.PRECONDITION, ErrorClass.EXISTS) and attempt < AT_ONCE:
         return Result(requeue_after=SOON * (attempt + 1))

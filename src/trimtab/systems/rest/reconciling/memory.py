@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from trimtab.systems.rest.state import Sync
+from trimtab.systems.rest.syncing.known import digest
 
 Body = dict[str, Any]
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DIGEST = "sha256:"
+SHORTEST = 4
+"""Characters of a secret; what is shorter is in every text."""
 
 
 def applied(sync: Sync) -> Body | None:
@@ -40,12 +43,14 @@ def known(sync: Sync) -> dict[str, Any]:
     return made
 
 
-def remembered(sync: Sync, body: Mapping[str, Any], differences: Mapping[str, Any]) -> Sync:
-    """With a body that was applied and what differs from it."""
+def remembered(
+    sync: Sync, body: Mapping[str, Any], differences: Mapping[str, Any], hidden: Collection[str] = ()
+) -> Sync:
+    """With a body that was applied and what differs from it. What repeats a hidden value is kept as a digest."""
     return msgspec.structs.replace(
         sync,
         last_applied=text(body),
-        known_differences={path: _said(found) for path, found in sorted(differences.items())},
+        known_differences={path: _said(found, hidden) for path, found in sorted(differences.items())},
     )
 
 
@@ -54,10 +59,16 @@ def in_flight(sync: Sync) -> Body | None:
     return applied(msgspec.structs.replace(sync, last_applied=sync.applying))
 
 
-def _said(found: Mapping[str, Any]) -> str:
-    if "value" in found:
-        return text(found["value"])
-    return str(found.get("digest", ""))
+def _said(found: Mapping[str, Any], hidden: Collection[str]) -> str:
+    if "value" not in found:
+        return str(found.get("digest", ""))
+    said = text(found["value"])
+    return digest(found["value"]) if repeats(said, hidden) else said
+
+
+def repeats(said: str, hidden: Collection[str]) -> bool:
+    """Whether a text shows a value that must not be seen."""
+    return any(value in said or text(value)[1:-1] in said for value in hidden if len(value) >= SHORTEST)
 
 
 def text(value: Any) -> str:

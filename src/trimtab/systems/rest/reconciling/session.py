@@ -205,6 +205,11 @@ class Session:
 
     # --- the object --------------------------------------------------------------------------------------------------
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The secrets that were read for this object: nothing that repeats them may be shown."""
+        return tuple(value.reveal() for value in self.sources.revealed)
+
     def remember(self, **changes: Any) -> Sync:
         """Change the memory; it is written with the next save."""
         sync = msgspec.structs.replace(self.status.sync, **changes)

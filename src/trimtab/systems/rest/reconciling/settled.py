@@ -54,6 +54,8 @@ async def wait_for(session: Session, live: Live) -> Result | None:
     now, generation = session.place.clock.now(), session.subject.generation
     session.remember(operation=appearing(session.model, call, verb="wait", now=now, generation=generation))
     why = f"the service says that it is {states.provisioning_state(live.body)}"
+    seen, _ = secrets.observed(session.model, live.body, secrets=session.hidden)
+    session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
     await session.save(telling.progressing("Waiting", why))
     return session.later()
 
@@ -84,7 +86,7 @@ def applied(session: Session, live: Live, sent: Body) -> Climbed:
     for lesson in rungs.lessons:
         place.learn(lesson.path, lesson.behaviour, lesson.evidence, session.key)
     sync = msgspec.structs.replace(
-        memory.remembered(sync, rungs.applied, found.known),
+        memory.remembered(sync, rungs.applied, found.known, session.hidden),
         created=True,
         recreating="",
         pending=None,
@@ -101,8 +103,7 @@ def applied(session: Session, live: Live, sent: Body) -> Climbed:
 
 async def observe(session: Session, live: Live, drifted: Word, *, must: bool = False) -> None:
     """All is well: say so, with what is there."""
-    hidden = tuple(value.reveal() for value in session.sources.revealed)
-    seen, is_cut = secrets.observed(session.model, live.body, secrets=hidden)
+    seen, is_cut = secrets.observed(session.model, live.body, secrets=session.hidden)
     session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
     message = "status.observed does not show all: the resource is too large" if is_cut else ""
     words = telling.settled(drifted, message)

@@ -45,7 +45,9 @@ async def adopt(session: Session, live: Live, sealed: Body, *, as_is: bool) -> N
     applied, known = adopting.adopt(session.model, sealed, live.body, as_is=as_is)
     session.known_as(session.identifier)
     sync = session.remember(created=True, pending=None, etag=live.etag)
-    session.status = msgspec.structs.replace(session.status, sync=memory.remembered(sync, applied, known))
+    session.status = msgspec.structs.replace(
+        session.status, sync=memory.remembered(sync, applied, known, session.hidden)
+    )
     kept = f"; left as they are: {telling.named(known)}" if known else ""
     session.event("Adopted", f"{session.identifier} is managed from now on{kept}")
 
@@ -89,7 +91,10 @@ async def compare(session: Session, live: Live, wanted: Body, sealed: Body) -> R
     if policy.mode != "manage":
         leaves = [leaf for body in (sealed, applied, live.body) for leaf in walk(session.model, body).values()]
         hidden = {leaf.path for leaf in leaves if leaf.hidden or holds_hidden(session.model, leaf)}
-        changes = [_change(path, why, {} if path in hidden else live.body, sealed) for path, why in write.reasons]
+        changes = [
+            _change(path, why, {} if path in hidden else live.body, sealed, session.hidden)
+            for path, why in write.reasons
+        ]
         return await planned(session, write.verb, call.method, url, changes, drifted)
     return await _send(session, write, call, url, live, sealed)
 
@@ -109,8 +114,10 @@ def _is_to_be_repaired(session: Session, live: Live) -> bool:
     return True
 
 
-def _change(path: str, why: str, live: Body, sealed: Body) -> Change:
+def _change(path: str, why: str, live: Body, sealed: Body, hidden: tuple[str, ...]) -> Change:
     old, new = get(live, parse(path)), get(sealed, parse(path))
+    if old is not MISSING and memory.repeats(memory.text(old), hidden):
+        old = MISSING
     return Change(path=path, why=why, old=None if old is MISSING else old, new=None if new is MISSING else new)
 
 
@@ -161,7 +168,7 @@ async def _in_sync(session: Session, live: Live, sealed: Body, drifted: Word) ->
     """Nothing to write. What the spec says now counts as applied: a field may have got the value that it has anyway."""
     sync = session.status.sync
     if sync.applying or memory.applied(sync) != sealed:
-        sync = memory.remembered(sync, sealed, memory.known(sync))
+        sync = memory.remembered(sync, sealed, memory.known(sync), session.hidden)
     sync = msgspec.structs.replace(sync, pending=None, applying="", etag=live.etag, model=session.place.digest)
     session.status = msgspec.structs.replace(session.status, sync=sync, plan=UNSET)
     if session.subject.control.policy.mode == "manage":

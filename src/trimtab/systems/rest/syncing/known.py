@@ -72,6 +72,11 @@ def _shaped(model: Model, node: Node, wanted: Any, live: Any, depth: int) -> Any
     return live
 
 
+def digest(value: Any) -> str:
+    """How a value is remembered that may not be kept itself."""
+    return _digest(msgspec.json.encode(value, order="deterministic"))
+
+
 def _encoded(node: Node, value: Any) -> bytes:
     if node.unordered and isinstance(value, list):
         value = sorted(value, key=lambda item: msgspec.json.encode(item, order="deterministic"))
