@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.systems.rest.addressing import AddressError, fill, matched, parsed, query_of, resource_id, url_of
+from trimtab.systems.rest.addressing import (
+    AddressError,
+    canonical,
+    climbs,
+    fill,
+    matched,
+    normalized,
+    parsed,
+    query_of,
+    resource_id,
+    url_of,
+)
 from trimtab.systems.rest.model import Call, Calls, Identity, Model, Node, Parameter
 
 PATH = "/groups/{group}/sets/{set}"
@@ -28,7 +39,7 @@ def model(**changes: object) -> Model:
     return Model(**given)  # type: ignore[arg-type]
 
 
-NAMES = st.text(min_size=1, max_size=20).filter(lambda text: text not in (".", "..") and "\n" not in text)
+NAMES = st.text(min_size=1, max_size=20).filter(lambda text: not climbs(text) and "\n" not in text)
 
 
 @settings(max_examples=100, deadline=None)
@@ -89,3 +100,43 @@ def test_a_query_parameter_without_a_value_is_left_out() -> None:
 def test_a_call_below_the_resource_takes_its_parameters_from_the_id() -> None:
     call = Call(method="POST", path=PATH + "/restart", query={"api-version": "1"})
     assert url_of(model(), call, "/groups/g/sets/s%2Ft") == "/groups/g/sets/s%2Ft/restart?api-version=1"
+
+
+@pytest.mark.parametrize("written", ["/Groups/g/sets/%73", "/groups/%67/sets/s/", "/groups/g/sets/s"])
+def test_all_ways_to_write_an_id_are_asked_for_in_one(written: str) -> None:
+    assert normalized(model(), written) == "/groups/g/sets/s"
+    assert canonical(written) == "/groups/g/sets/s"
+    call = Call(method="GET", path=PATH)
+    assert url_of(model(), call, written) == "/groups/g/sets/s"
+
+
+@settings(max_examples=100, deadline=None)
+@given(group=NAMES, own=NAMES)
+def test_an_id_that_we_made_stays_as_it_is(group: str, own: str) -> None:
+    made = resource_id(model(), {"group": group, "set": own})
+    assert normalized(model(), made) == made
+    assert canonical(canonical(made)) == canonical(made)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["/groups/g/sets/..", "/groups/g/sets/%2E%2e", "/groups/g/sets/%252e%252e", "/groups/g/sets/a%2f..%2fb",
+     "/groups/g/sets/..%5Cb", "/groups/g/sets/s?x=1", "/groups/g/sets/s#x", "/groups/./sets/s"],
+)  # fmt: skip
+def test_an_id_that_would_lead_elsewhere_is_none_and_never_asked_for(written: str) -> None:
+    assert parsed(model(), written) is None
+    assert normalized(model(), written) == ""
+    with pytest.raises(AddressError):
+        url_of(model(), Call(method="DELETE", path=PATH), written)
+
+
+def test_an_id_of_an_earlier_definition_is_asked_for_as_it_is() -> None:
+    assert url_of(model(), Call(method="DELETE", path=PATH), "/old/s") == "/old/s"
+
+
+def test_a_parameter_that_is_a_path_stays_as_it_is_written() -> None:
+    kind = model(
+        parameters=(Parameter(name="scope", source="object", encode=False),),
+        calls=Calls(create=Call(method="PUT", path="/{scope}/locks/{set}")),
+    )
+    assert normalized(kind, "/a%20b/c/locks/l") == "/a%20b/c/locks/l"

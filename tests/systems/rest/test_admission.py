@@ -10,7 +10,18 @@ import msgspec
 import pytest
 
 from tests.runtime.conftest import HOMES, scheme
-from tests.systems.rest.admission_kit import GROUP, MACHINE, an_object, changed, forget, judging, made, said, store
+from tests.systems.rest.admission_kit import (
+    GROUP,
+    MACHINE,
+    SERVICE,
+    an_object,
+    changed,
+    forget,
+    judging,
+    made,
+    said,
+    store,
+)
 from tests.systems.rest.generating_kit import BODY
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
@@ -18,7 +29,8 @@ from trimtab.client.transport import Call
 from trimtab.model.errors import FieldError, FieldProblem, StatusError
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.systems.rest.hooks import HookContext, Hooks
-from trimtab.systems.rest.model import FieldClass, Model, Node
+from trimtab.systems.rest.kinds import RestService
+from trimtab.systems.rest.model import FieldClass, Model, Node, Parameter
 from trimtab.systems.rest.validating import judged as judge
 
 __all__ = ["scheme"]
@@ -126,6 +138,39 @@ async def test_a_create_only_field_may_not_change_once_the_resource_exists(judge
 async def test_before_that_it_may(judged: ApiClient, namespace: str) -> None:
     await judged.create(an_object("web", namespace, location="east"))
     assert await changed(judged, "web", namespace, {"location": "west"}) == ""
+
+
+async def test_an_id_may_be_given_until_the_resource_exists(judged: ApiClient, namespace: str) -> None:
+    given = {"resourceID": "/groups/east/machines/web"}
+    await judged.create(an_object("new", namespace))
+    assert await changed(judged, "new", namespace, given) == ""
+    await existing(judged, namespace)
+    text = await changed(judged, "web", namespace, given)
+    assert "spec.resourceID: Forbidden: may not change once the resource exists" in text
+
+
+async def test_an_id_outside_of_what_the_service_manages_is_refused(judged: ApiClient, namespace: str) -> None:
+    await store(judged, made(parameters=(Parameter(name="group", source="service"), *made().parameters[1:])))
+    spec = {
+        "endpoint": "http://127.0.0.1:1",
+        "document": {"url": "http://127.0.0.1:1/a"},
+        "parameters": {"group": "east"},
+    }
+    service = {
+        "apiVersion": "rest.trimtab.dev/v1alpha1",
+        "kind": "RestService",
+        "metadata": {"name": SERVICE},
+        "spec": spec,
+    }
+    await judged.create(Untyped(service))
+    try:
+        for group, refused in (("east", False), ("west", True)):
+            given = an_object("web", namespace, parameters={}, resourceID=f"/groups/{group}/machines/web")
+            text = await said(judged, given)
+            assert ("spec.resourceID: Invalid value" in text and "this service manages group east" in text) is refused
+    finally:
+        await judged.delete(Ref(RestService, SERVICE))
+        await store(judged, made())
 
 
 async def test_a_kind_without_a_model_is_not_ready(judged: ApiClient, namespace: str) -> None:

@@ -163,6 +163,21 @@ async def test_tls_is_not_verified_when_that_is_asked_for(connections: Connectio
         await sent(connections, world, api(world.url, more={"skip_tls_verify": True}))
 
 
+async def test_a_connection_is_known_by_its_service_and_credential_and_shows_no_secret(
+    client: ApiClient, connections: Connections, world: World
+) -> None:
+    await secret(client, "team", token=HIDDEN)
+    await secret(client, "other", token=HIDDEN)
+
+    async def named(namespace: str, generation: int = 1) -> str:
+        return (await connections.caller(api(world.url, generation, type="bearer"), namespace)).connection
+
+    first = await named("team")
+    assert await named("team") == first
+    assert len({first, await named("other"), await named("team", 2)}) == 3
+    assert HIDDEN not in first
+
+
 async def test_the_secret_of_the_objects_namespace_counts_unless_one_is_named(
     client: ApiClient, connections: Connections, world: World
 ) -> None:
