@@ -12,18 +12,15 @@ a turn raises is in the conditions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from trimtab.client.protocol import Named, Query
 from trimtab.client.transport import FAILURES
-from trimtab.model.conditions import Condition, get_condition
-from trimtab.model.duration import Period
+from trimtab.model.conditions import Condition
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.scheme import Untyped
@@ -34,17 +31,18 @@ from trimtab.runtime.status import write_status
 from trimtab.systems.rest.addressing import AddressError
 from trimtab.systems.rest.calling.contract import CallError
 from trimtab.systems.rest.hooks import HookFailed
-from trimtab.systems.rest.model import Join
 from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.board import Wanted
 from trimtab.systems.rest.reconciling.converging import converge
 from trimtab.systems.rest.reconciling.deleting import delete
+from trimtab.systems.rest.reconciling.due import Known, is_idle, join_slot, slot
 from trimtab.systems.rest.reconciling.exporting import exported
 from trimtab.systems.rest.reconciling.failing import failed
 from trimtab.systems.rest.reconciling.joining import joined
-from trimtab.systems.rest.reconciling.looking import Live, Unchanged, slot_of
+from trimtab.systems.rest.reconciling.looking import Live, Unchanged
+from trimtab.systems.rest.reconciling.pausing import hold_while_paused, observe_only
 from trimtab.systems.rest.reconciling.place import Place
-from trimtab.systems.rest.reconciling.referring import MISSING, led_to
+from trimtab.systems.rest.reconciling.referring import MISSING, SECRETS, hidden, led_to, secrets_of
 from trimtab.systems.rest.reconciling.rivals import IDENTIFIERS, identifiers_of
 from trimtab.systems.rest.reconciling.session import Halt, Session
 from trimtab.systems.rest.reconciling.subject import WAKE, Misfit, read, written
@@ -52,11 +50,8 @@ from trimtab.systems.rest.rendering import Unresolved
 from trimtab.systems.rest.state import Status
 from trimtab.systems.rest.syncing import secrets
 
-SECRETS = "rest-secrets"
 AGAIN = 600.0
 """Seconds after which what waits for someone is looked at again."""
-LEAST = 1.0
-"""Seconds between two looks, whatever a policy or a definition says."""
 SPREAD = 3.0
 """Seconds over which siblings come that are due together."""
 
@@ -64,7 +59,7 @@ SPREAD = 3.0
 class ObjectController(Controller[Untyped]):
     echo = False
     concurrency = 16
-    indexes = (Index(SECRETS, lambda obj: _secrets_of(obj)), Index(IDENTIFIERS, lambda obj: identifiers_of(obj)))
+    indexes = (Index(SECRETS, lambda obj: secrets_of(obj)), Index(IDENTIFIERS, lambda obj: identifiers_of(obj)))
 
     def __init__(self, api_version: str, kind: str, plural: str, query: Query = Query()) -> None:  # noqa: B008 - frozen
         self.kind = Named(api_version, kind)
@@ -77,7 +72,7 @@ class ObjectController(Controller[Untyped]):
         self._woken: dict[Request, int] = {}
         """Who must be looked at whatever its status says, with the number of the reason, for a later one may come."""
         self._reasons = itertools.count(1)
-        self._known: dict[Request, _Known] = {}
+        self._known: dict[Request, Known] = {}
 
     async def reconcile(self, request: Request) -> Result | None:
         place = self.place
@@ -93,24 +88,24 @@ class ObjectController(Controller[Untyped]):
             await self._say_misfit(obj, str(error))
             return None
         place.board.leave(self.wake, request)
-        known = self._known.setdefault(request, _Known())
+        known = self._known.setdefault(request, Known())
         session = Session(place, subject, self.wake)
         try:
             return await self._attempt(session, known)
         except Exception as error:
             if not _is_passing(error):
-                with suppress(*FAILURES):  # what went wrong first is what counts
-                    await session.save(telling.unknown(session.status, "InternalError", _told(error)), must=True)
+                with suppress(*FAILURES, Misfit):  # what went wrong first is what counts
+                    await self._say_internal(session, error)
             raise
 
-    async def _attempt(self, session: Session, known: _Known) -> Result | None:
+    async def _attempt(self, session: Session, known: Known) -> Result | None:
         """A turn, and what the conditions say of one that ended early."""
         place, subject = session.place, session.subject
         reason = self._woken.get(session.key)
         try:
             if subject.deleting:
                 place.looks.left(subject.status.resource_id)
-                _hold_while_paused(session)
+                hold_while_paused(session)
                 return await delete(session)
             asked = await self._turn(session, known)
             if self._woken.get(session.key) == reason:
@@ -135,7 +130,7 @@ class ObjectController(Controller[Untyped]):
             known.attempts += 1
             return await failed(session, error, known.attempts - 1)
 
-    async def _turn(self, session: Session, known: _Known) -> Result | None:
+    async def _turn(self, session: Session, known: Known) -> Result | None:
         subject = session.subject
         self._count(session)
         references = await led_to(session)
@@ -144,7 +139,7 @@ class ObjectController(Controller[Untyped]):
         is_news = is_news or (references, told) != (subject.sync.references, subject.sync.woken)
         asked: Result | None = None
         if subject.control.policy.paused:
-            await self._observe_only(session, is_shown=references != MISSING)
+            await observe_only(session, is_shown=references != MISSING)
         elif is_idle(session) and not is_news:
             asked = await self._refresh(session, known)
         else:
@@ -153,11 +148,16 @@ class ObjectController(Controller[Untyped]):
             asked = await converge(session)
             await session.save()
             known.listed = ""
-            known.slot = self._slot(session, began)[0]  # of when it was read: later changes are news
-            known.joins = {join.name: _join_slot(session, join, began)[0] for join in session.model.joins}
+            known.slot = slot(session, began)[0]  # of when it was read: later changes are news
+            known.joins = {join.name: join_slot(session, join, began)[0] for join in session.model.joins}
         known.attempts, known.has_changed = 0, False
         self._tell(session, known)
         return asked if asked is not None else self._next(session)
+
+    async def _say_internal(self, session: Session, error: Exception) -> None:
+        """What the turn had in mind is dropped, as by a crash: what is in the status is safe to go on from."""
+        session.status = read(session.model, session.object).status
+        await session.save(telling.unknown(session.status, "InternalError", _told(error)), must=True)
 
     async def _say_misfit(self, obj: Untyped, why: str) -> None:
         """All else of the status stays: it is the memory of what was done."""
@@ -169,15 +169,15 @@ class ObjectController(Controller[Untyped]):
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    async def _refresh(self, session: Session, known: _Known) -> Result | None:
+    async def _refresh(self, session: Session, known: Known) -> Result | None:
         """When it is time: look whether anything changed, as cheaply as can be; a turn follows only when it did."""
-        slot, _ = self._slot(session)
+        now, _ = slot(session)
         if known.slot is None:
-            known.slot = slot  # after a start nobody is due: else all were at once
-        if known.slot != slot:
+            known.slot = now  # after a start nobody is due: else all were at once
+        if known.slot != now:
             await session.open()
-            known.has_changed = await self._has_changed(session, known, slot)
-            known.slot = slot
+            known.has_changed = await self._has_changed(session, known, now)
+            known.slot = now
             if known.has_changed:
                 return await converge(session)
             await self._export_anew(session)
@@ -198,26 +198,26 @@ class ObjectController(Controller[Untyped]):
             await exported(session, live)
             await session.save()
 
-    async def _has_changed(self, session: Session, known: _Known, slot: int) -> bool:
+    async def _has_changed(self, session: Session, known: Known, now: int) -> bool:
         looks, identifier = session.place.looks, session.identifier
         collection = looks.collection(identifier, session.values)
         found: Live | Unchanged | None = Unchanged()
         if collection and looks.count(collection) >= session.model.batch:
-            found = await looks.among(session.caller, identifier, session.values, slot)
+            found = await looks.among(session.caller, identifier, session.values, now)
             if isinstance(found, Live):
                 return self._is_news(session, known, found)
         if isinstance(found, Unchanged):
             found = await looks.one(session.caller, identifier, session.values, session.status.sync.etag)
         return not isinstance(found, Unchanged)
 
-    def _is_news(self, session: Session, known: _Known, found: Live) -> bool:
+    def _is_news(self, session: Session, known: Known, found: Live) -> bool:
         """Whether a list says something that it did not say before. What it said first is held against the status."""
         if known.listed == found.digest:
             return False
         first, known.listed = not known.listed, found.digest
         if not first:
             return True
-        seen, _ = secrets.observed(session.model, found.body, secrets=_hidden(session))
+        seen, _ = secrets.observed(session.model, found.body, secrets=hidden(session))
         return bool(memory.without_nulls(seen) != session.status.observed)
 
     def _count(self, session: Session) -> None:
@@ -226,40 +226,20 @@ class ObjectController(Controller[Untyped]):
         if identifier and session.status.sync.created:
             looks.joined(looks.collection(identifier, session.place.service.spec.parameters), identifier)
 
-    def _slot(self, session: Session, at: datetime | None = None) -> tuple[int, float]:
-        """In which of its intervals an object is, and the seconds until the next. One that is never looked at is always
-        in the same."""
-        interval = interval_of(session)
-        if interval is None:
-            return 0, float("inf")
-        identifier = session.status.resource_id
-        collection = identifier.rpartition("/")[0] if session.model.calls.list is not None else identifier
-        return slot_of(at or session.place.clock.now(), interval, collection)
-
     def _next(self, session: Session) -> Result | None:
         """When to come again without a reason."""
         if session.status.sync.operation is not None and not session.subject.control.policy.paused:
             return session.later()
-        waits = [_join_slot(session, join)[1] for join in session.model.joins]
-        waits.append(self._slot(session)[1])
+        waits = [join_slot(session, join)[1] for join in session.model.joins]
+        waits.append(slot(session)[1])
         soonest = min(waits)
         if soonest == float("inf"):
             return None
         return Result(requeue_after=max(0.05, soonest) + session.place.chance.uniform(0.0, min(SPREAD, soonest / 10)))
 
-    async def _observe_only(self, session: Session, *, is_shown: bool) -> None:
-        """Paused: the status tells what is there, and nothing is written to the service. Without its secrets nobody knows
-        what may not be shown."""
-        await session.open()
-        live = await session.look() if session.identifier and is_shown else None
-        if live is not None:
-            seen, _ = secrets.observed(session.model, live.body, secrets=_hidden(session))
-            session.status = msgspec.structs.replace(session.status, observed=memory.without_nulls(seen))
-        await session.save(_paused("nothing is written"))
-
     # --- who else must know ------------------------------------------------------------------------------------------
 
-    def _tell(self, session: Session, known: _Known) -> None:
+    def _tell(self, session: Session, known: Known) -> None:
         """Those who wait for our ID may go on, or take the new one."""
         identifier = session.status.resource_id
         if identifier and session.status.sync.created and known.told != identifier:
@@ -298,62 +278,6 @@ class ObjectController(Controller[Untyped]):
             self.place.board.leave(self.wake, request)
 
 
-class _Known:
-    """What is in memory of an object. To lose it costs nothing but a look."""
-
-    __slots__ = ("attempts", "has_changed", "joins", "listed", "slot", "told")
-
-    def __init__(self) -> None:
-        self.slot: int | None = None
-        self.listed = ""  # digest of what a list last said
-        self.joins: dict[str, int] = {}  # the interval in which each was last asked
-        self.attempts = 0
-        self.told = ""  # the ID that others know
-        self.has_changed = False  # by a look that no turn has followed up yet
-
-    def due(self, session: Session) -> set[str]:
-        """The joins whose time has come; after a start none is."""
-        now = {join.name: _join_slot(session, join)[0] for join in session.model.joins}
-        found = {name for name, slot in now.items() if self.joins.setdefault(name, slot) != slot}
-        self.joins = now
-        return found
-
-
-def is_idle(session: Session) -> bool:
-    """Whether nothing is known that had to be done."""
-    subject, sync = session.subject, session.subject.sync
-    ready = get_condition(subject.status.conditions, telling.READY)
-    return (
-        bool(sync.last_applied)
-        and sync.pending is None
-        and sync.operation is None
-        and not sync.applying
-        and not sync.recreating
-        and not sync.removals
-        and sync.model == session.place.digest
-        and subject.status.observed_generation == subject.generation
-        and ready is not None
-        and ready.status == "True"
-        and not subject.control.policy.paused
-    )
-
-
-def _hold_while_paused(session: Session) -> None:
-    """Raises Halt. What would not be deleted anyway may go."""
-    policy = session.subject.control.policy
-    if policy.paused and policy.deletion == "delete" and policy.mode == "manage" and session.is_claimed:
-        raise Halt(_paused("the deletion waits; with spec.policy.deletion: detach the object goes without it"))
-
-
-def _paused(meaning: str) -> tuple[telling.Word, ...]:
-    why = f"spec.policy.paused is true: {meaning}"
-    return telling.Word(telling.READY, None, "Paused", why), telling.Word(telling.SYNCED, None, "Paused", why)
-
-
-def _hidden(session: Session) -> tuple[str, ...]:
-    return tuple(value.reveal() for value in session.sources.revealed)
-
-
 def _is_passing(error: Exception) -> bool:
     """Whether the API server is away or another write was first: the next turn knows better."""
     if isinstance(error, StatusError):
@@ -366,36 +290,3 @@ def _told(error: Exception) -> str:
     if isinstance(error, StatusError):
         return f"the API server answered {error.code} {error.reason}: see the log of the controllers"
     return f"{type(error).__name__}: see the log of the controllers"
-
-
-def interval_of(session: Session) -> float | None:
-    """Seconds between two looks: the object's own wish, else the kind's; None is never."""
-    own = session.subject.control.policy.refresh
-    if own is UNSET:
-        seconds = session.model.refresh
-    else:
-        seconds = None if own == "never" else Period(own).seconds
-    return None if seconds is None else max(LEAST, seconds)
-
-
-def _join_slot(session: Session, join: Join, at: datetime | None = None) -> tuple[int, float]:
-    interval = max(LEAST, join.interval)
-    return slot_of(at or session.place.clock.now(), interval, f"{session.status.resource_id} {join.name}")
-
-
-def _secrets_of(obj: Untyped) -> Iterator[str]:
-    namespace = obj.namespace
-    for name in _references(obj.raw.get("spec")):
-        yield f"{namespace}/{name}"
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        found = value.get("secretRef")
-        if isinstance(found, dict) and isinstance(found.get("name"), str):
-            yield found["name"]
-        for each in value.values():
-            yield from _references(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)

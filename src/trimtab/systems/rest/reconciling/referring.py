@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from typing import Any
 
+from trimtab.model.scheme import Untyped
 from trimtab.systems.rest.reconciling import memory
 from trimtab.systems.rest.reconciling.session import Session
 from trimtab.systems.rest.rendering import Sources, Unresolved, render
 
+SECRETS = "rest-secrets"
+"""The index of objects by the Secrets that they refer to."""
 MISSING = "missing"
 """Stands for the digest while some reference leads nowhere."""
 
@@ -31,6 +35,18 @@ async def led_to(session: Session) -> str:
     if not asked.answers:
         return ""
     return hmac.new(session.place.key, memory.text(asked.answers).encode(), hashlib.sha256).hexdigest()
+
+
+def hidden(session: Session) -> tuple[str, ...]:
+    """The values that may not be shown."""
+    return tuple(value.reveal() for value in session.sources.revealed)
+
+
+def secrets_of(obj: Untyped) -> Iterator[str]:
+    """What the index has an object under."""
+    namespace = obj.namespace
+    for name in _references(obj.raw.get("spec")):
+        yield f"{namespace}/{name}"
 
 
 class _Asked:
@@ -53,3 +69,15 @@ def _refers(value: Any) -> bool:
     if isinstance(value, dict):
         return "secretRef" in value or "ref" in value or any(_refers(each) for each in value.values())
     return isinstance(value, list) and any(_refers(each) for each in value)
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        found = value.get("secretRef")
+        if isinstance(found, dict) and isinstance(found.get("name"), str):
+            yield found["name"]
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)
