@@ -2,6 +2,11 @@
 
 Rights on generated kinds come with them: `trimtab rest generate` prints a ClusterRole for each service, and where the home
 lets the system define kinds, it makes that itself.
+
+Caveats: `managed_rules` are an administrator's rights in effect. The groups of generated kinds are not known beforehand, RBAC
+has no patterns for them, and who may escalate or bind a role of any name can give itself everything. To drop `bind`, or to
+allow `escalate` for one role alone, changes nothing: that role would be the system's own. So they come only by
+`--manage-crds`.
 """
 
 from __future__ import annotations
