@@ -358,6 +358,36 @@ async def test_what_is_paused_shows_what_is_there_and_no_secret(station: Station
     assert FIRST not in str(found.raw)
 
 
+@LOCAL
+async def test_what_is_paused_while_its_operation_runs_is_not_asked_about_it(station: Station, notes: Watched) -> None:
+    inner = notes.instead
+    assert inner is not None
+
+    async def slow(request: web.Request, body: Any) -> web.StreamResponse | None:
+        if request.path == "/doing":
+            return web.json_response({"status": "Running"})
+        if request.method == "PUT":
+            return web.json_response({}, status=202, headers={"Operation-Location": f"{notes.url}/doing"})
+        return await inner(request, body)
+
+    notes.instead = slow
+    async with station.working():
+        await served(station, notes)
+        await station.make(KIND, "one", title="one")
+        await station.change(KIND, "one", lambda s: s.update(labels={"a": "b"}))
+        await station.until(KIND, "one", lambda d: d["status"]["sync"].get("operation"))
+        await station.change(KIND, "one", lambda s: s.update(policy={"paused": True}))
+        await station.condition(KIND, "one", "Ready", "Unknown", "Paused")
+        before = len(notes.asked)
+        station.clock.leap(60)
+        for name in "abcd":
+            await station.make(KIND, name, title=name)
+        found = await station.get(KIND, "one")
+    assert not [asked for asked in notes.asked[before:] if asked.path == "/doing"]
+    assert len([asked for asked in notes.asked[before:] if asked.path == "/notes/n1"]) <= 1
+    assert found.raw["status"]["sync"]["operation"]
+
+
 # --- definitions that are wrong or going ---------------------------------------------------------------------------------------
 
 
