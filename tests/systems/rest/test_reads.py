@@ -221,12 +221,16 @@ async def test_an_id_that_leads_elsewhere_is_never_asked_for(station: Station, n
     assert notes.asked == []
 
 
+@pytest.mark.parametrize(("one", "other"), [("/notes/n1", "/notes/%6e1"), ("/notes/%6e1", "/notes/n1")])
 @LOCAL
-async def test_another_way_to_write_an_id_makes_no_second_owner(station: Station, notes: Notes) -> None:
+async def test_another_way_to_write_an_id_makes_no_second_owner(
+    station: Station, notes: Notes, one: str, other: str
+) -> None:
+    notes.notes["n1"] = {"id": "n1", "title": "first"}
     async with station.working():
         await serving(station, notes)
-        await station.make(KIND, "first", title="first")
-        await create(station, resourceID="/notes/%6e1")
+        await station.make(KIND, "first", title="first", resourceID=one)
+        await create(station, resourceID=other)
         assert "managed by another object already: first" in await not_ready(station, "AlreadyManaged")
         await station.delete(KIND, "one")
         await station.gone(KIND, "one")
