@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from trimtab.systems.rest.kinds.definition import FieldOverlay, Quirks, Refresh,
 from trimtab.systems.rest.kinds.service import Credentials, Limits
 from trimtab.systems.rest.model import CONTROL, Comparator, FieldClass, Polling
 from trimtab.systems.rest.openapi import reading, references
-from trimtab.systems.rest.reconciling import subject, telling, updating
+from trimtab.systems.rest.reconciling import converging, subject, telling, updating
 from trimtab.systems.rest.state import Policy, Status
 from trimtab.testing.embedded import TrimtabServer
 
@@ -98,6 +99,41 @@ def test_the_refusal_of_the_page_is_that_of_the_server(server: TrimtabServer) ->
     lines = [line.removeprefix("* ").strip() for line in said.splitlines() if "capcity" in line or "etag" in line]
     assert len(lines) == 2
     assert [line for line in lines if line.partition("Forbidden: ")[2] not in done.stderr] == []
+
+
+def test_a_newcomer_is_told_where_the_server_is_before_anything_asks_for_it() -> None:
+    asking = [block for block in blocks("") if "kubectl create configmap compute" in block]
+    assert [block.splitlines()[0] for block in asking] == ["export KUBECONFIG=.trimtab/kubeconfig"]
+
+
+def test_a_kind_in_the_manner_of_the_page_is_generated_without_a_root(tmp_path: Path) -> None:
+    """The folder that Azure's documents are in is found by its name; where the service is, only the command says."""
+    (command,) = (
+        line for block in blocks("") for line in block.splitlines() if "--only VirtualMachineScaleSet" in line
+    )
+    assert "--root" not in command
+    folder = tmp_path / "specification" / "compute" / "stable"
+    folder.mkdir(parents=True)
+    (tmp_path / "specification" / "common.json").write_text(json.dumps({"definitions": {"Tags": {"type": "object"}}}))
+    document = json.loads((EXAMPLE / "compute.json").read_text())
+    document["definitions"]["Elsewhere"] = {"$ref": "../../common.json#/definitions/Tags"}
+    (folder / "virtualMachineScaleSet.json").write_text(json.dumps(document))
+    done = subprocess.run([PROGRAM, *command.split()[1:]], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "scale:" not in (folder / "azure" / "definitions.yaml").read_text()
+
+
+def test_a_plain_password_and_a_lack_are_named_by_admission_and_not_by_the_definition(server: TrimtabServer) -> None:
+    (wrong,) = (
+        each for each in load_all((EXAMPLE / "scaleset.yaml").read_text()) if each["kind"] == "VirtualMachineScaleSet"
+    )
+    wrong["spec"]["properties"]["virtualMachineProfile"]["osProfile"]["adminPassword"] = "plain"
+    del wrong["spec"]["location"]
+    done = run(server, "apply", "--dry-run", "-f", "-", stdin=msgspec.json.encode(wrong).decode())
+    assert done.returncode != 0
+    assert "osProfile.adminPassword" in done.stderr
+    assert "spec.location: Required value" in done.stderr
+    assert '"plain"' not in done.stderr
 
 
 # --- what it names ---------------------------------------------------------------------------------------------------
@@ -223,6 +259,9 @@ def test_the_times_are_those_of_the_code() -> None:
     assert updating.CONTESTED == 3
     assert updating.CONTESTED_WITHIN.total_seconds() == 3600
     assert "comes back three times within an hour" in TEXT
+    assert "After three times in an hour it is left so" in (EXAMPLE / "README.md").read_text()
+    assert updating.REPAIRED_AFTER.total_seconds() == 1800
+    assert "the same is written again every half hour" in TEXT
     assert updating.STALE == 1.0
     assert "if more than a second has passed" in TEXT
     assert operations.LONGEST == 600
@@ -238,6 +277,7 @@ def test_the_times_are_those_of_the_code() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"A document has {reading.MOST_BYTES >> 20} MiB at most, in {references.MOST_FILES} files" in TEXT
     assert f"an answer {service.MOST_BYTES >> 20} MiB; a list {pages.MOST_PAGES:,} pages" in TEXT
+    assert f"{converging.LARGEST >> 10} KiB fit" in TEXT
 
 
 # --- what was managed ------------------------------------------------------------------------------------------------

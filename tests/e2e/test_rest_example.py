@@ -23,6 +23,7 @@ from trimtab.testing.processes import Process
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "rest"
 PAGE = (EXAMPLE / "README.md").read_text()
+GUIDE = (ROOT / "docs" / "rest.md").read_text()
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 PORT = "7490"
 GROUP = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/shop"
@@ -115,7 +116,9 @@ def shell(home: Home) -> Shell:
 def managed(shell: Shell) -> list[str]:
     """The requests that the commands of the page show, those of the creation and those of the change of the capacity."""
     (commands,) = re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    said = shell(commands.replace("export KUBECONFIG=.trimtab/kubeconfig\n", "")).stdout
+    where, _, rest = commands.partition("\n")
+    assert where.startswith("export KUBECONFIG=.trimtab/kubeconfig ")  # here they are elsewhere
+    said = shell(rest).stdout
     return [line for line in said.splitlines() if re.match(r"(GET|PUT|PATCH) +\d{3} ", line)]
 
 
@@ -169,6 +172,13 @@ def test_scale_reads_what_is_there_as_a_deployment_does(managed: list[str], shel
     url = "/apis/azure.rest.trimtab.dev/v1/namespaces/default/virtualmachinescalesets/web/scale"
     scale = json.loads(shell(f"kubectl get --raw {quote(url)}").stdout)
     assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (5, 5)
+
+
+def test_kubectl_get_shows_how_many_are_desired_and_how_many_there_are(managed: list[str], shell: Shell) -> None:
+    shown = shell("kubectl get vmss web").stdout.splitlines()
+    (heads, row) = (line.split() for line in shown)
+    assert " ".join(heads) in " ".join(GUIDE.split())
+    assert (row[heads.index("DESIRED")], row[heads.index("CURRENT")]) == ("5", "5")
 
 
 def test_explain_says_what_decided_of_a_field(managed: list[str], shell: Shell) -> None:
