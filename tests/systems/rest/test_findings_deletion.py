@@ -101,6 +101,25 @@ async def test_a_deletion_waits_for_a_creation_whose_result_has_no_id_yet(statio
 
 
 @LOCAL
+async def test_a_deletion_waits_for_a_list_to_show_what_a_creation_made(station: Station, items: Items) -> None:
+    hidden = iter(range(2))
+
+    async def late(request: web.Request, body: Any) -> web.StreamResponse | None:
+        is_hidden = request.path == "/items" and items.there and next(hidden, None) is not None
+        return web.json_response([]) if is_hidden and request.method == "GET" else None
+
+    items.instead, items.lasting = late, frozenset({"POST"})
+    async with station.working():
+        await serve(station, items, definition(server=True, find=True))
+        await create(station)
+        await begun(station)
+        await station.delete(KIND, "a")
+        items.finish()
+        await passing(station, station.gone(KIND, "a"))
+    assert items.there == {}
+
+
+@LOCAL
 @pytest.mark.parametrize("server", [False, True], ids=["our name", "the server's ID"])
 async def test_a_deletion_waits_for_a_creation_that_shows_nothing_yet(
     station: Station, items: Items, server: bool
