@@ -7,6 +7,7 @@ No container is started: a network is only written down.
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,11 +24,11 @@ class Podman:
         directory.mkdir(parents=True, exist_ok=True)
         self.socket = directory / "podman.sock"
         self.url = f"unix://{self.socket}"
+        self._run = Path(tempfile.mkdtemp(prefix="podman-"))  # podman takes no path of over 50 characters
         settings = directory / "containers.conf"
         settings.write_text('[engine]\nlock_type = "file"\nevents_logger = "none"\ncgroup_manager = "cgroupfs"\n')
         folders = {
             "--root": "storage",
-            "--runroot": "run",
             "--tmpdir": "tmp",
             "--volumepath": "volumes",
             "--network-config-dir": "networks",
@@ -35,6 +36,7 @@ class Podman:
         command = [
             _program(),
             *(f"{option}={directory / folder}" for option, folder in folders.items()),
+            f"--runroot={self._run}",
             "--storage-driver=vfs",
             *("system", "service", "--time=0", f"unix://{self.socket}"),
         ]
@@ -49,9 +51,11 @@ class Podman:
 
     def stop(self) -> None:
         self._process.stop()
+        shutil.rmtree(self._run, ignore_errors=True)
 
     def kill(self) -> None:
         self._process.kill()
+        shutil.rmtree(self._run, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

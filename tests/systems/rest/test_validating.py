@@ -441,3 +441,19 @@ def test_a_kind_whose_names_the_server_chooses_takes_any_name_of_an_object() -> 
         identity=Identity(parameter="machine", server=True),
     )
     assert problems(model, {"sku": SKU}, name="web") == []
+
+
+def test_an_id_of_azure_hides_no_other_kind_behind_an_encoded_slash() -> None:
+    from tests.systems.rest.arm_kit import DOCUMENT, GROUP
+    from trimtab.systems.rest.compiling.compile import compile_model
+    from trimtab.systems.rest.compiling.proposing import propose
+    from trimtab.systems.rest.kinds.service import Document, RestServiceSpec
+    from trimtab.systems.rest.openapi.loading import from_path
+
+    document = from_path(DOCUMENT)
+    definition = next(each for each in propose(document, "azure") if each.spec.names.kind == "ResourceGroup")
+    service = RestServiceSpec(endpoint="https://management.azure.com", document=Document(inline="{}"))
+    kind = compile_model(document, definition, service=service, service_name="azure", group="azure.rest.trimtab.dev")
+    given = f"{GROUP}%2Fproviders%2FMicrosoft.Compute%2FvirtualMachineScaleSets%2Fk9"
+    assert [error.path for error in problems(kind, {"resourceID": given})] == ["spec.resourceID"]
+    assert [error.path for error in problems(kind, {"name": "a/b", "location": "westus"})] == ["spec.name"]

@@ -208,6 +208,7 @@ class ObjectController(Controller[Untyped]):
                 return self._is_news(session, known, found)
         if isinstance(found, Unchanged):
             found = await looks.one(session.caller, identifier, session.values, session.status.sync.etag)
+            session.seen = found if isinstance(found, Live) else None  # the turn that follows need not read it again
         return not isinstance(found, Unchanged)
 
     def _is_news(self, session: Session, known: Known, found: Live) -> bool:

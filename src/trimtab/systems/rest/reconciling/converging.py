@@ -28,7 +28,7 @@ from trimtab.systems.rest.reconciling import memory, telling
 from trimtab.systems.rest.reconciling.awaiting import appearing
 from trimtab.systems.rest.reconciling.cases import Case, Situation, case, situation
 from trimtab.systems.rest.reconciling.creating import create
-from trimtab.systems.rest.reconciling.finding import extracted, find
+from trimtab.systems.rest.reconciling.finding import extracted, find, is_told
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.rivals import refuse_rival
 from trimtab.systems.rest.reconciling.session import Halt, Session
@@ -60,7 +60,7 @@ async def converge(session: Session) -> Result | None:
         raise Halt(telling.stalled("SpecTooLarge", why))
     await session.check("pre_check")
     live = await _found(session, wanted)
-    now = situation_of(session, exists=live is not None)
+    now = situation_of(session, wanted, exists=live is not None)
     decided = case(now)
     if decided is Case.CREATE:
         if now.created and not now.recreating and await _found(session, wanted) is not None:
@@ -87,7 +87,9 @@ async def converge(session: Session) -> Result | None:
 def _refuse_invalid(session: Session) -> None:
     """What admission would say, for those who got past it."""
     spec = session.subject.raw.raw.get("spec") or {}
-    problems = validating.problems(session.model, spec, name=session.subject.raw.name)
+    problems = validating.problems(
+        session.model, spec, name=session.subject.raw.name, parameters=session.place.service.spec.parameters
+    )
     if problems:
         said = "; ".join(f"{problem.path}: {problem.detail}" for problem in problems[:5])
         raise Halt(telling.stalled("InvalidSpec", said))
@@ -184,23 +186,23 @@ async def _found(session: Session, wanted: Body) -> Live | None:
     return await session.look()
 
 
-def situation_of(session: Session, *, exists: bool) -> Situation:
+def situation_of(session: Session, wanted: Body, *, exists: bool) -> Situation:
     return situation(
         session.as_now,
         claimed=session.is_claimed,
         server=session.model.identity.server,
         exists=exists,
-        findable=is_findable(session),
+        findable=is_findable(session, wanted),
         now=session.place.clock.now(),
         grace=2 * session.place.service.spec.limits.timeout.seconds,
     )
 
 
-def is_findable(session: Session) -> bool:
+def is_findable(session: Session, wanted: Body) -> bool:
     model = session.model
     if not model.identity.server or session.place.hooks.has("find_existing"):
         return True
-    return bool(model.identity.find) and model.calls.list is not None
+    return bool(model.identity.find) and model.calls.list is not None and is_told(session, wanted)
 
 
 def _refusal(session: Session, decided: Case) -> Halt:
@@ -225,8 +227,8 @@ def uncertain() -> Halt:
 
 
 _REASONS = {"create": "Creating", "delete": "Recreating", "wait": "Waiting"}
-_ADOPT = "set spec.policy.adopt to take it, or make the object anew with this in spec.resourceID"
+_ADOPT = "name it in spec.resourceID to take it as it is, or set spec.policy.adopt"
 _UNCERTAIN = (
-    "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: make the "
-    "object anew with spec.resourceID for what you find, or remove status.sync.pending to create it once more"
+    "a creation was sent and its answer was lost, and this service gives no way to find what it made. Look there: set "
+    "spec.resourceID to what you find, or remove status.sync.pending to create it once more"
 )

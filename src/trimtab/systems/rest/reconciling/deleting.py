@@ -84,12 +84,13 @@ async def _is_there(session: Session) -> bool:
 
 async def _find_lost(session: Session) -> None:
     """A creation whose answer was lost, or an ID that was. Raises Halt while nobody can tell."""
-    now = situation_of(session, exists=False)
+    wanted = named(session.model, session.subject.body)
+    now = situation_of(session, wanted, exists=False)
     if not now.creating and not now.forgotten:
         return
     if not now.findable:
         raise uncertain()
-    session.known_as(await find(session, named(session.model, session.subject.body)))
+    session.known_as(await find(session, wanted))
     if not session.identifier and now.recent:
         raise Halt(telling.waiting("Confirming", "a creation was sent a moment ago, and may still arrive"), after=10.0)
 

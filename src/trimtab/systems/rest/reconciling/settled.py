@@ -26,7 +26,9 @@ Body = dict[str, Any]
 
 async def after_write(session: Session, verb: str, call: Call, answer: Answer) -> Result | None:
     now, generation = session.place.clock.now(), session.subject.generation
-    operation = operations.begin(session.model, call, answer, verb=verb, now=now, generation=generation)
+    operation = operations.begin(
+        session.model, call, answer, verb=verb, now=now, generation=generation, secrets=session.sources.revealed
+    )
     if operation is not None:
         await session.follow(operation)
         return session.later()

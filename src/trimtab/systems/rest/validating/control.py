@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from trimtab.model.resource import Spec
 from trimtab.systems.rest.addressing import above, climbs, is_plain, matched, parameters_of, parsed, resource_path
 from trimtab.systems.rest.model import CONTROL, Model, Node, Parameter
 from trimtab.systems.rest.state import Parent, Policy
+from trimtab.systems.rest.syncing.leaves import is_arm
 from trimtab.systems.rest.syncing.paths import Path
 from trimtab.systems.rest.validating import scalars
 from trimtab.systems.rest.validating.finding import Found, meant
@@ -61,6 +62,7 @@ def _identifier(model: Model, spec: Mapping[str, Any], found: Found, parameters:
         found.wrong(ID, given, f"is no ID of a {model.kind}: it must be {template}{why}")
         return
     _of_service(model, values, ID, given, found, parameters)
+    _without_slashes(model, values.values(), ID, given, found)
     own, name = values.get(model.identity.parameter), spec.get("name")
     if own is not None and isinstance(name, str) and name.casefold() != own.casefold():
         found.wrong(NAME, name, f'is not the name in spec.resourceID, "{own}": leave it out')
@@ -77,6 +79,7 @@ def _name(model: Model, spec: Mapping[str, Any], found: Found, name: str) -> Non
             found.wrong(NAME, given, "must not be empty; leave it out for metadata.name")
         elif own is not None:
             _parameter(own, given, NAME, found)
+            _without_slashes(model, (given,), NAME, given, found)
         return
     if own is not None and name and not model.identity.server and not spec.get("resourceID"):
         _parameter(own, name, ("metadata", "name"), found, "; the service's own name may be given in spec.name")
@@ -127,6 +130,14 @@ def _parent_id(model: Model, given: str, found: Found, parameters: Mapping[str, 
             found.wrong(path, given, f"is no ID of a {model.parent}: {whole} must begin with it")
         else:
             _of_service(model, values, path, given, found, parameters)
+            _without_slashes(model, values.values(), path, given, found)
+
+
+def _without_slashes(model: Model, values: Iterable[str], path: Path, given: str, found: Found) -> None:
+    """Azure has no name with a slash, and may take an encoded one for the slash that it stands for: that would be a
+    resource of another kind."""
+    if is_arm(model) and all(p.encode for p in model.parameters) and any("/" in value for value in values):
+        found.wrong(path, given, "no name in it may hold a slash")
 
 
 def _parameters(model: Model, spec: Mapping[str, Any], found: Found) -> None:
