@@ -371,3 +371,23 @@ async def test_a_parent_owns_its_parts(station: Station, items: Items) -> None:
         parent = await station.make("Box", "box", title="box")
         part = await station.make(PART, "a", title="one", parent={"name": "box"})
     assert [owner["uid"] for owner in part.raw["metadata"]["ownerReferences"]] == [parent.metadata.uid]
+
+
+@LOCAL
+async def test_the_body_at_the_end_of_a_monitor_names_the_id(station: Station, items: Items) -> None:
+    async def monitored(request: web.Request, body: Any) -> web.StreamResponse | None:
+        if request.method == "POST":
+            items.answered("POST", "/items", body)
+        if request.method == "POST" or (request.path == "/ops/1" and not items.monitors):
+            return web.Response(status=202, headers={"Location": f"{items.url}/ops/1"})
+        return items.answered("GET", "/items/1") if request.path == "/ops/1" else None
+
+    items.instead = monitored
+    async with station.working():
+        await serve(station, items, definition(server=True, identity=BY_LOCATION))
+        await create(station)
+        found = await begun(station)
+        assert not found.raw["status"].get("resourceID")
+        items.monitors["/ops/1"] = {}
+        found = await passing(station, station.ready(KIND, "a"))
+    assert found.raw["status"]["resourceID"] == "/items/1"

@@ -19,7 +19,11 @@ def made() -> dict[str, dict[str, Any]]:
 
 def test_the_controllers_may_do_what_a_reconcile_does_and_no_more(made: dict[str, dict[str, Any]]) -> None:
     assert made["ClusterRole/trimtab:rest:zoo"]["rules"] == [
-        {"apiGroups": [GROUP], "resources": ["disks", "machines"], "verbs": ["get", "list", "watch", "patch", "delete"]},
+        {
+            "apiGroups": [GROUP],
+            "resources": ["disks", "machines"],
+            "verbs": ["get", "list", "watch", "patch", "delete"],
+        },
         {"apiGroups": [GROUP], "resources": ["disks/status", "machines/status"], "verbs": ["patch"]},
         {"apiGroups": [GROUP], "resources": ["disks/finalizers", "machines/finalizers"], "verbs": ["update"]},
         {

@@ -30,7 +30,10 @@ async def extracted(session: Session, answer: Answer) -> str:
 def _named(session: Session, answer: Answer) -> str:
     identity, where = session.model.identity, session.model.identity.answer
     if where.startswith(HEADER):
-        return located(session, answer, answer.headers.get(where.removeprefix(HEADER).lower(), ""))
+        found = located(session, answer, answer.headers.get(where.removeprefix(HEADER).lower(), ""))
+        if found or answer.status == 202:  # what a 202 has in its body is the operation
+            return found
+        where = ""
     for path in (where, identity.field, identity.parameter, "id"):
         found = own_name(value_at(answer.body, path)) if path else ""
         if not found:

@@ -19,7 +19,7 @@ from trimtab.systems.rest.reconciling.ladder import Climbed, climbed
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import SOON, Session
 from trimtab.systems.rest.reconciling.telling import Word
-from trimtab.systems.rest.syncing import secrets, settling
+from trimtab.systems.rest.syncing import difference, secrets, settling
 
 Body = dict[str, Any]
 
@@ -70,12 +70,20 @@ async def settle(session: Session, live: Live, sent: Body, *, more: bool = False
         why = f"not gone yet: {telling.named(rungs.unfinished)}"
         await session.save(telling.progressing("Removing", why), must=True)
         return Result(requeue_after=SOON)
-    if more:
+    if more or _has_drifted(session, live):
         await session.save(telling.progressing("Updating", "there is more to write"), must=True)
-        return None
+        return None if more else Result(requeue_after=SOON)
     await session.check("post_check", live.body)
     await observe(session, live, Word(telling.DRIFTED, False, "AsApplied"), must=True)
     return None
+
+
+def _has_drifted(session: Session, live: Live) -> bool:
+    """Whether another hand changed something while we wrote: the next turn says what is to be done about it."""
+    sync = session.status.sync
+    body = memory.applied(sync) or {}
+    found = difference.difference(session.model, desired=body, applied=body, live=live.body, known=memory.known(sync))
+    return bool(found.drift)
 
 
 def applied(session: Session, live: Live, sent: Body) -> Climbed:
