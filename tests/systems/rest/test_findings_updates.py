@@ -109,7 +109,8 @@ async def test_drift_that_was_reported_stays_drift_when_another_field_is_edited(
 
 
 @LOCAL
-async def test_what_others_change_while_we_write_is_drift(station: Station, items: Items) -> None:
+@pytest.mark.parametrize("etags", [True, False], ids=["with ETags", "without"])
+async def test_what_others_change_while_we_write_is_drift(station: Station, items: Items, etags: bool) -> None:
     async def meanwhile(request: web.Request, body: Any) -> web.StreamResponse | None:
         if request.method != "PUT":
             return None
@@ -117,6 +118,7 @@ async def test_what_others_change_while_we_write_is_drift(station: Station, item
         items.there[ITEM]["size"] = 9
         return answer
 
+    items.etags = etags
     async with station.working():
         await serve(station, items)
         await make(station, size=1)
