@@ -469,10 +469,12 @@ async def test_a_parent_goes_after_its_parts_and_takes_them_along(station: Stati
     assert [asked.path for asked in arm.requests if asked.method == "DELETE"] == [SCALE_SET, GROUP]
 
 
-async def test_a_part_that_must_stay_keeps_the_whole(station: Station, arm: ArmEmulator) -> None:
+@pytest.mark.parametrize("policy", [{"deletion": "detach"}, {"mode": "plan"}], ids=str)
+async def test_a_part_that_must_stay_keeps_the_whole(station: Station, arm: ArmEmulator, policy: Document) -> None:
     async with station.working():
         await served(station, arm)
-        await scale_set(station, policy={"deletion": "detach"})
+        await scale_set(station)
+        await station.change(KIND, "front", lambda spec: spec.update(policy=policy))
         await station.delete("ResourceGroup", "web")
         found = await station.until(
             "ResourceGroup", "web", lambda d: condition_of(d, "Stalled").get("reason") == "ChildrenDetached"

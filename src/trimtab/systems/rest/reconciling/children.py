@@ -22,7 +22,7 @@ async def wait_for_children(session: Session) -> None:
     if not children:
         return
     names = telling.named(f"{child.kind} {child.name}" for child in children)
-    kept = [child for child in children if _policy(child).get("deletion") == "detach"]
+    kept = [child for child in children if _must_stay(_policy(child))]
     if kept and session.model.calls.delete is not None and not all(is_deleting(child) for child in kept):
         why = f"{telling.named(f'{child.kind} {child.name}' for child in kept)} must stay, and is a part of it: detach this too"
         raise Halt(telling.stalled("ChildrenDetached", why), after=60.0)
@@ -47,6 +47,11 @@ def _parent(child: Any) -> dict[str, Any]:
 
 def _policy(child: Any) -> dict[str, Any]:
     return (child.raw.get("spec") or {}).get("policy") or {}
+
+
+def _must_stay(policy: dict[str, Any]) -> bool:
+    """Whether what a part stands for is not to be touched."""
+    return bool(policy.get("deletion") == "detach" or policy.get("mode") == "plan" or policy.get("paused"))
 
 
 def _is_owned(child: Any, session: Session) -> bool:
