@@ -14,7 +14,7 @@ from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.runtime.objects import uncached
-from trimtab.runtime.outbound import Outbound, OutboundError
+from trimtab.runtime.outbound import OutboundError
 from trimtab.systems.rest.kinds import RestService
 from trimtab.systems.rest.openapi.document import Document
 from trimtab.systems.rest.openapi.errors import DocumentError
@@ -84,6 +84,8 @@ async def _loaded(service: RestService, client: Client) -> Document:
         if given.inline:
             return await asyncio.to_thread(load, {INLINE: given.inline.encode()}, INLINE)
         if given.url:
+            from trimtab.runtime.outbound import Outbound
+
             async with Outbound() as outbound:
                 return await from_url(outbound, given.url)
         assert given.config_map  # noqa: S101 - the schema wants one of the three

@@ -28,7 +28,6 @@ from trimtab.runtime.credentials import CredentialError, SecretRef
 from trimtab.systems.rest.calling.contract import CallError, ErrorClass
 from trimtab.systems.rest.calling.endpoint import EndpointError
 from trimtab.systems.rest.calling.login import login_of
-from trimtab.systems.rest.calling.service import Service
 from trimtab.systems.rest.calling.throttling import Throttle
 from trimtab.systems.rest.kinds.service import RestService
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from trimtab.systems.rest.calling.measures import Measures
+    from trimtab.systems.rest.calling.service import Service
 
 IDLE = 600.0  # seconds
 MOST_THROTTLES = 4096
@@ -131,6 +131,8 @@ class Connections:
     def _made(
         self, service: RestService, ref: SecretRef | None, values: Mapping[str, Redacted], place: _Place
     ) -> Service:
+        from trimtab.systems.rest.calling.service import Service  # late: whoever only names us carries no HTTP client
+
         spec = service.spec
         named = ref or SecretRef("(none)", "")
         try:

@@ -76,7 +76,15 @@ class Shared:
             properties={name: self._placed(child) for name, child in node.properties.items()},
             items=self._placed(node.items) if node.items is not None else None,
             variants={value: self._type(number) for value, number in node.variants.items()},
+            keys=self._sound(node),
         )
+
+    def _sound(self, node: Node) -> tuple[str, ...]:
+        """The keys of a list, if its items have them: where a type contains itself, that is known only now."""
+        if node.items is None or not node.keys:
+            return node.keys
+        items = self._node(node.items.ref) if node.items.ref else node.items
+        return node.keys if all(key.partition(".")[0] in items.properties for key in node.keys) else ()
 
     def _type(self, number: str) -> str:
         name = self._names.get(number)
@@ -114,6 +122,7 @@ def taken(use: Node, shared: Node) -> Node:
         description=use.description or shared.description,
         nullable=use.nullable or shared.nullable,
         default=use.default,
+        fill=use.fill,
         reference=use.reference or shared.reference,
     )
 
