@@ -32,6 +32,7 @@ from trimtab.runtime.workers import Workers
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.rest.calling.connecting import Connections
 from trimtab.systems.rest.compiling.proposing import propose
+from trimtab.systems.rest.defining import CRD, OURS
 from trimtab.systems.rest.definition_controller import DefinitionController
 from trimtab.systems.rest.documents import Documents
 from trimtab.systems.rest.kinds import RestDefinition, RestService
@@ -43,6 +44,8 @@ Document = dict[str, Any]
 GROUP = "rest.trimtab.dev/v1alpha1"
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "rest"
 LABEL = "tests.trimtab.dev/station"
+RBAC = "rbac.authorization.k8s.io/v1"
+DEFINED = (Named(RBAC, "ClusterRoleBinding"), Named(RBAC, "ClusterRole"))
 
 
 class SwiftClock:
@@ -124,6 +127,17 @@ class Station:
                 for found in (await self.client.list(kind, Query(labels=f"{LABEL}={self.service}"))).items:
                     await self.client.patch(found, with_metadata(found, finalizers=()))
                     await self.client.delete(Ref(kind, found.name))
+            for kind in (CRD, *DEFINED):
+                for found in (await self.client.list(kind, Query(labels=f"{OURS}={self.service}"))).items:
+                    if kind is CRD:
+                        await self._let_go(found)
+                    await self.client.delete(Ref(kind, found.name))
+
+    async def _let_go(self, definition: Untyped) -> None:
+        """Objects that are left would hold their kind."""
+        names = definition.raw["spec"]["names"]
+        for left in (await self.client.list(Named(f"{self.group}/v1", names["kind"]))).items:
+            await self.client.patch(left, with_metadata(left, finalizers=()))
 
     # --- what users do -----------------------------------------------------------------------------------------------
 
