@@ -36,6 +36,7 @@ from trimtab.model.logs import log
 from trimtab.model.redacted import Redacted
 from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
 from trimtab.runtime.webhooks.connection import Connection
+from trimtab.runtime.webhooks.receiver import Receiver
 from trimtab.systems.images.kinds import Registry
 from trimtab.systems.images.registry.references import BadReference, endpoint, is_repository, is_tag, repository_of
 from trimtab.systems.images.runs.claim import with_pushed
@@ -84,33 +85,20 @@ class Listener:
         self._host, self._port, self._tls = host, port, tls
         self._clock, self._patience = clock or SystemClock(), patience
         self._under_way = 0
-        self._runner: web.AppRunner | None = None
-        self._listener: asyncio.Server | None = None
+        self._receiver: Receiver | None = None
 
     async def start(self) -> int:
         """Listen; returns the port, which the system chooses when it was 0."""
         application = web.Application(client_max_size=MAX_BYTES)
         application.router.add_post("/{namespace}/{registry}", self._handle)
-        self._runner = web.AppRunner(application, shutdown_timeout=self._patience)
-        await self._runner.setup()
-        self._listener = await asyncio.get_running_loop().create_server(
-            self._connected, self._host, self._port, ssl=self._tls
-        )
-        self._port = self._listener.sockets[0].getsockname()[1]
-        return self._port
+        self._receiver = Receiver(application, self._host, self._port, self._tls, self._patience)
+        return await self._receiver.start()
 
     async def stop(self) -> None:
         """Take no more connections, finish what is under way."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
-
-    def _connected(self) -> web.RequestHandler:
-        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - we listen
-        return Connection(self._runner.server, self._patience)
+        if self._receiver is not None:
+            await self._receiver.stop()
+            self._receiver = None
 
     async def _handle(self, request: web.Request) -> web.Response:
         assert isinstance(request.protocol, Connection)  # noqa: S101 - we make no others

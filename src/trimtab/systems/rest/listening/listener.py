@@ -34,6 +34,7 @@ from trimtab.model.redacted import Redacted
 from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
 from trimtab.runtime.limits import TokenBucket
 from trimtab.runtime.webhooks.connection import Connection
+from trimtab.runtime.webhooks.receiver import Receiver
 from trimtab.systems.rest.kinds import RestService
 from trimtab.systems.rest.listening.events import Refused, Told, told
 from trimtab.systems.rest.listening.finding import Finder
@@ -71,8 +72,7 @@ class Listener:
         self._waker = Waker(client, self._clock)
         self._buckets: dict[str, TokenBucket] = {}
         self._under_way = 0
-        self._runner: web.AppRunner | None = None
-        self._listener: asyncio.Server | None = None
+        self._receiver: Receiver | None = None
 
     async def start(self) -> int:
         """Listen; returns the port, which the system chooses when it was 0."""
@@ -80,32 +80,20 @@ class Listener:
         application = web.Application(client_max_size=MAX_BYTES)
         application.router.add_post("/{service}", self._handle)
         application.router.add_route("OPTIONS", "/{service}", self._handle)
-        self._runner = web.AppRunner(application, shutdown_timeout=self._patience)
-        await self._runner.setup()
-        self._listener = await asyncio.get_running_loop().create_server(
-            self._connected, self._host, self._port, ssl=self._tls
-        )
-        self._port = self._listener.sockets[0].getsockname()[1]
-        return self._port
+        self._receiver = Receiver(application, self._host, self._port, self._tls, self._patience)
+        return await self._receiver.start()
 
     async def stop(self) -> None:
         """Take no more connections, finish what is under way, wake who is to be woken."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._receiver is not None:
+            await self._receiver.stop()
+            self._receiver = None
         await self._waker.close()
         await self._finder.stop()
 
     async def supervise(self) -> None:
         """Waits until what it follows ends by a mistake of ours, and raises that."""
         await self._finder.supervise()
-
-    def _connected(self) -> web.RequestHandler:
-        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - we listen
-        return Connection(self._runner.server, self._patience)
 
     async def _handle(self, request: web.Request) -> web.Response:
         assert isinstance(request.protocol, Connection)  # noqa: S101 - we make no others
