@@ -101,7 +101,7 @@ class Desk:
 
     async def asked(self) -> CreateCatalog:
         """The next message for workers."""
-        return await self._nudged(self._asked())
+        return await self.nudged(self._asked())
 
     async def _asked(self) -> CreateCatalog:
         async with asyncio.timeout(30), contextlib.aclosing(self.queue.consume(CATALOG)) as messages:  # type: ignore[type-var]
@@ -170,10 +170,10 @@ class Desk:
         await self.client.delete(Ref(kind, name, self.namespace))
 
     async def until(self, kind: Any, name: str, holds: Callable[[Any], Any]) -> Any:
-        return await self._nudged(until_found(self.client, kind, name, self.namespace, holds))
+        return await self.nudged(until_found(self.client, kind, name, self.namespace, holds))
 
     async def until_gone(self, kind: Any, name: str) -> None:
-        await self._nudged(until_gone(self.client, kind, name, self.namespace))
+        await self.nudged(until_gone(self.client, kind, name, self.namespace))
 
     async def completed(self, job: str, reason: str = "") -> DiscoveryJob:
         """The job, when its run has ended, and so."""
@@ -193,7 +193,7 @@ class Desk:
             await asyncio.wait((task,), timeout=0.01)
         return task.result()
 
-    async def _nudged(self, awaited: Coroutine[Any, Any, T]) -> T:
+    async def nudged(self, awaited: Coroutine[Any, Any, T]) -> T:
         """A controller that met a conflict looks again a moment later: that moment must pass."""
         task = asyncio.create_task(awaited)
         while not (await asyncio.wait((task,), timeout=0.3))[0]:

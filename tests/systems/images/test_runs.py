@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
@@ -50,29 +50,38 @@ async def test_a_registry_gets_its_reserved_job_which_starts_nothing(desk: Desk)
 
 
 async def test_a_manual_job_claims_the_registry_in_one_write_and_asks_for_a_catalogue(desk: Desk) -> None:
+    began = desk.clock.now()
     created = await desk.registry()
     job = await desk.job("now")
-    states = []
+    states = await desk.nudged(_until(desk, created, bool))
+    asked = await desk.asked()
+    (claim,) = [state for state in states if state]
+    started = claim["running-discovery-started-at"]
+    assert began <= parse_time(started) <= desk.clock.now()
+    assert claim == {
+        "running-id": asked.run,
+        "running-discovery-type": "manual",
+        "running-discovery-started-at": started,
+        "running-discoveryjob-name": "now",
+        "running-discoveryjob-generation": "1",
+        "running-discoveryjob-uid": job.metadata.uid,
+        "whole-discovery-started-at": started,
+    }
+    assert (asked.type, asked.job, asked.registry) == ("manual", "now", "hub")
+
+
+async def _until(desk: Desk, since: Registry, holds: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
+    """The annotations of the registry after each write since then, up to the first of which this is true."""
+    states: list[dict[str, str]] = []
     query = Query(namespace=desk.namespace, fields="metadata.name=hub")
-    async with aclosing(desk.client.watch(Registry, query, created.metadata.resource_version or "")) as events:
+    async with aclosing(desk.client.watch(Registry, query, since.metadata.resource_version or "")) as events:
         async for event in events:
             if event.object is None:
                 continue  # a bookmark
             states.append(notes(event.object))
-            if states[-1]:
+            if holds(states[-1]):
                 break
-    asked = await desk.asked()
-    (claim,) = [state for state in states if state]
-    assert claim == {
-        "running-id": asked.run,
-        "running-discovery-type": "manual",
-        "running-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
-        "running-discoveryjob-name": "now",
-        "running-discoveryjob-generation": "1",
-        "running-discoveryjob-uid": job.metadata.uid,
-        "whole-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
-    }
-    assert (asked.type, asked.job, asked.registry) == ("manual", "now", "hub")
+    return states
 
 
 async def test_a_job_that_finds_another_running_ends_and_starts_nothing(desk: Desk) -> None:
@@ -95,23 +104,19 @@ async def test_on_completion_one_write_moves_running_to_last(desk: Desk) -> None
     await desk.listed("now", "1.0", "1.1")
     done = await desk.completed("now", "Succeeded")
     assert done.status.images.discovered == 2  # type: ignore[union-attr]
-    states = []
-    query = Query(namespace=desk.namespace, fields="metadata.name=hub")
-    async with aclosing(desk.client.watch(Registry, query, claimed.metadata.resource_version or "")) as events:
-        async for event in events:
-            states.append(notes(event.object))
-            if "running-id" not in states[-1]:
-                break
+    states = await desk.nudged(_until(desk, claimed, lambda state: "running-id" not in state))
     assert all(set(state) == set(notes(claimed)) for state in states[:-1])
+    started = notes(claimed)["running-discovery-started-at"]
     assert states[-1] == {
         "last-discovery-type": "manual",
-        "last-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
-        "last-discovered-at": f"{desk.clock.now():%FT%TZ}",
+        "last-discovery-started-at": started,
+        "last-discovered-at": states[-1]["last-discovered-at"],
         "last-discoveryjob-name": "now",
         "last-discoveryjob-generation": "1",
         "last-discoveryjob-uid": job.metadata.uid,
-        "whole-discovery-started-at": f"{desk.clock.now():%FT%TZ}",
+        "whole-discovery-started-at": started,
     }
+    assert parse_time(started) <= parse_time(states[-1]["last-discovered-at"]) <= desk.clock.now()
     registry = await desk.until(Registry, "hub", lambda o: o.status.images == 2)
     assert registry.status.history[0].id == asked.run
     assert registry.status.history[0].outcome == "Succeeded"
