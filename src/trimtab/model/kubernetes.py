@@ -55,6 +55,13 @@ class Deployment(Resource, group="apps", version="v1", plural="deployments"):
     status: dict[str, Any] | UnsetType = UNSET
 
 
+class ControllerRevision(Resource, group="apps", version="v1", plural="controllerrevisions"):
+    """A snapshot that never changes. `revision` orders those of one owner."""
+
+    data: dict[str, Any] | UnsetType = UNSET
+    revision: int = 0
+
+
 class LeaseSpec(Spec):
     """Times are MicroTime texts."""
 
@@ -111,6 +118,7 @@ KINDS: tuple[type[Resource], ...] = (
     Service,
     Pod,
     Deployment,
+    ControllerRevision,
     Lease,
     Event,
 )
