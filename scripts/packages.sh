@@ -74,6 +74,10 @@ debian lxd lxd --no-install-recommends
 debian pdns_server pdns-server pdns-backend-sqlite3 --no-install-recommends
 debian prometheus-alertmanager prometheus-alertmanager --no-install-recommends
 debian podman podman --no-install-recommends
+debian runc runc --no-install-recommends
+debian prometheus prometheus --no-install-recommends
+debian wrk wrk --no-install-recommends
+debian busybox busybox-static --no-install-recommends
 debian go golang
 debian ruby ruby
 debian java openjdk-17-jre-headless

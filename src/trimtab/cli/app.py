@@ -30,12 +30,14 @@ from trimtab.cli.options import (
     NatsToken,
     NatsUrl,
     Operators,
+    PrometheusUrl,
     Systems,
     Watch,
     Words,
     access,
     log_as,
     seconds,
+    web_address,
 )
 from trimtab.cli.rest import app as rest
 
@@ -70,6 +72,11 @@ def up(
     ] = None,
     systems: Systems = "all",
     operator: Operators = None,
+    local_workloads: Annotated[
+        bool,
+        typer.Option("--local-workloads", help="Run Deployments as processes of this machine, behind an Envoy."),
+    ] = False,
+    prometheus: PrometheusUrl = "",
     log_format: LogFormat = "auto",
 ) -> None:
     """Run the server and the controllers on this machine until Ctrl-C.
@@ -85,7 +92,9 @@ def up(
         if not all(char.isalnum() or char in ".-:*" for char in name) or not name:
             raise typer.BadParameter(f'"{name}" is neither a host name nor an address', param_hint="--tls-host")
     operators = tuple(Path(path) for path in operator or ())
-    raise typer.Exit(run(data_dir, host, port, tuple(tls_host or ()), systems, operators, log_format))
+    asked = web_address(prometheus, "--prometheus")
+    names = tuple(tls_host or ())
+    raise typer.Exit(run(data_dir, host, port, names, systems, operators, log_format, asked, local_workloads))
 
 
 @app.command()
@@ -112,7 +121,9 @@ def controllers(
     webhook_host: Annotated[str, typer.Option(help="The address of webhooks.")] = "127.0.0.1",
     webhook_port: Annotated[int | None, typer.Option(help="Its port; 0 picks one. None unless given.")] = None,
     manage_crds: ManageCrds = False,
+    prometheus: PrometheusUrl = "",
     socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    local_workloads: Annotated[bool, typer.Option("--local-workloads", hidden=True)] = False,
     log_format: LogFormat = "auto",
 ) -> None:
     """Run only the controllers, against any Kubernetes, until Ctrl-C. `trimtab install` prints what they need there.
@@ -142,7 +153,9 @@ def controllers(
         webhook_host=webhook_host,
         webhook_port=webhook_port,
         manage=manage_crds,
+        prometheus=web_address(prometheus, "--prometheus"),
         socket=socket,
+        local=local_workloads,
     )
     raise typer.Exit(command.controllers(options))
 
@@ -412,6 +425,9 @@ def events(
 @app.command()
 def crds(
     group: Annotated[str, typer.Option(help="Only of this group, as discovery.", show_default=False)] = "",
+    borrowed: Annotated[
+        bool, typer.Option("--borrowed", help="Kinds of others that our systems drive, as Istio's, instead.")
+    ] = False,
 ) -> None:
     """Print the CustomResourceDefinitions of our kinds.
 
@@ -419,7 +435,7 @@ def crds(
     """
     from trimtab.cli import crds as command
 
-    raise typer.Exit(command.crds(group))
+    raise typer.Exit(command.crds(group, borrowed))
 
 
 @app.command()

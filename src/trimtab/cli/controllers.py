@@ -57,6 +57,9 @@ class Options(Places, frozen=True, kw_only=True):
     health_port: int | None = None
     webhook_host: str = "127.0.0.1"
     webhook_port: int | None = None
+    prometheus: str = ""
+    local: bool = False
+    """Run Deployments as processes of this machine: only beside the embedded server."""
 
 
 def controllers(options: Options) -> int:
@@ -64,7 +67,9 @@ def controllers(options: Options) -> int:
     import uvloop
 
     try:
-        systems = load(options.systems, options.operators)
+        if options.local and not options.socket:
+            raise NoSystem("--local-workloads is an option of `trimtab up`: a cluster has nodes of its own")
+        systems = load(options.systems, options.operators, local=options.local)
         if not systems:
             raise NoSystem("there is nothing to run: no system is installed, and no --operator was given")
         config = unix(options.socket) if options.socket else configured(Access(options.kubeconfig, options.context))
@@ -90,14 +95,15 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
         if options.socket or options.define:
             owner = connect(config=config, scheme=scheme)
             stack.push_async_callback(owner.close)
-            await prepare(owner, systems, rights=options.socket is not None, manage=options.socket is not None)
+            ours = options.socket is not None
+            await prepare(owner, systems, rights=ours, manage=ours, borrowed=ours)
         configs = [as_system(config, system) if options.impersonate else config for system in systems]
         clients = [connect(config=each, scheme=scheme) for each in configs]
         for client in clients:
             stack.push_async_callback(client.close)
         async with means(_placed(options, systems)) as given:
             pairs = zip(systems, clients, strict=True)
-            managers = [_manager(system, client, metrics, given, options) for system, client in pairs]
+            managers = [_manager(system, client, metrics, given, options, stop) for system, client in pairs]
             ready: dict[str, Check] = {s.name: m.check_ready for s, m in zip(systems, managers, strict=True)}
             if options.webhook_port is not None:
                 from trimtab.cli.webhooks import serving
@@ -126,7 +132,14 @@ def _placed(options: Options, systems: Sequence[System]) -> Places:
     return msgspec.structs.replace(options, blobs=url)
 
 
-def _manager(system: System, client: ApiClient, metrics: Metrics, means: Means, options: Options) -> Manager:
+def _manager(
+    system: System,
+    client: ApiClient,
+    metrics: Metrics,
+    means: Means,
+    options: Options,
+    stop: asyncio.Event | None = None,
+) -> Manager:
     clock = SystemClock()
     election = None
     if options.elect:
@@ -151,6 +164,9 @@ def _manager(system: System, client: ApiClient, metrics: Metrics, means: Means, 
         manager=manager,
         manage=options.manage or options.socket is not None,
         webhooks=options.webhook_port is not None,
+        prometheus=options.prometheus,
+        data_dir=options.data_dir.resolve() if options.socket else None,
+        stopping=stop,
     )
     for controller in system.made(context):
         manager.add(controller)

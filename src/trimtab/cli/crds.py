@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from trimtab.cli.codes import NOT_FOUND, OK, complain
 from trimtab.cli.kinds import scheme
@@ -10,14 +11,24 @@ from trimtab.model.crd import crds as definitions
 from trimtab.model.yaml import dump
 
 
-def crds(group: str) -> int:
-    """Print those of all groups, or of one, by its full name or its first word."""
-    found = [d for d in definitions(scheme()) if not group or group in _names(d["spec"]["group"])]
+def crds(group: str, borrowed: bool = False) -> int:
+    """Print those of all groups, or of one, by its full name or its first word. With `borrowed` the kinds of others that
+    our systems drive instead: for a server where those others are not."""
+    known = _borrowed() if borrowed else definitions(scheme())
+    found = [d for d in known if not group or group in _names(d["spec"]["group"])]
     if not found:
         complain(f'no kinds in group "{group}"' if group else "no kinds are installed")
         return NOT_FOUND
     sys.stdout.write("---\n".join(dump(definition) for definition in found))
     return OK
+
+
+def _borrowed() -> list[dict[str, Any]]:
+    from trimtab.cli.systems import load, scheme_of
+    from trimtab.runtime.prepare import borrowed_definitions
+
+    systems = load("all")
+    return borrowed_definitions(systems, scheme_of(systems))
 
 
 def _names(group: str) -> tuple[str, str]:

@@ -29,6 +29,12 @@ BlobsUrl = Annotated[
     str, typer.Option(help="Where blobs are: a folder, postgresql://… or https://….", show_default=False)
 ]
 NatsUrl = Annotated[str, typer.Option(help="Spread work by this NATS server.", show_default=False)]
+PrometheusUrl = Annotated[
+    str,
+    typer.Option(
+        metavar="URL", help="The Prometheus that answers for canaries which name none: http://…", show_default=False
+    ),
+]
 BlobsToken = Annotated[Path | None, typer.Option(metavar="FILE", help="The token for blobs over HTTPS.")]
 BlobsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this authority (PEM) for blobs over HTTPS.")]
 NatsCredentials = Annotated[Path | None, typer.Option(metavar="FILE", help="A .creds file for NATS.")]
@@ -67,6 +73,29 @@ def seconds(text: str, option: str) -> float:
         return float(text) if text.isdecimal() else Duration(text).seconds
     except ValueError:
         raise typer.BadParameter(f'"{text}" is no duration such as 30s or 2m', param_hint=option) from None
+
+
+def web_address(text: str, option: str) -> str:
+    """An http or https URL without credentials, which would be seen in the list of processes; "" stays."""
+    from urllib.parse import urlsplit
+
+    if not text:
+        return ""
+    try:
+        url = urlsplit(text)
+        good = url.scheme in ("http", "https") and bool(url.hostname) and (url.port is None or url.port > 0)
+    except ValueError:  # a port or an address that is none
+        good = False
+    if not good or any(char.isspace() for char in text):
+        raise typer.BadParameter(f'"{text}" is no URL such as http://127.0.0.1:9090', param_hint=option)
+    if url.username is not None or url.password is not None:
+        raise typer.BadParameter(
+            "a URL here must hold no credentials: a CanaryDeployment names them by analysis.prometheus.secretRef",
+            param_hint=option,
+        )
+    if url.query or url.fragment:
+        raise typer.BadParameter("a URL here ends with its path: no ?query and no #fragment", param_hint=option)
+    return text.rstrip("/")
 
 
 def one_of(text: str, choices: Iterable[str], option: str) -> str:

@@ -23,24 +23,29 @@ if TYPE_CHECKING:
     from trimtab.runtime.system import System
 
 
+LOCAL = "local"
+"""The system that runs Deployments as processes of this machine: only for those who say so, by `--local-workloads`."""
+
+
 class NoSystem(Exception):  # noqa: N818 - it reads as what happened
     """A system that cannot be had, in one line for people."""
 
 
 def installed() -> tuple[str, ...]:
-    """The names of the systems in this installation, imported or not."""
+    """The names of the systems in this installation, imported or not; without the one that must be asked for."""
     if importlib.util.find_spec("trimtab.systems") is None:
         return ()
     package = importlib.import_module("trimtab.systems")
-    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    found = (module.name for module in pkgutil.iter_modules(package.__path__) if module.name != LOCAL)
     return tuple(name for name in sorted(found) if importlib.util.find_spec(f"trimtab.systems.{name}.system"))
 
 
-def load(chosen: str, operators: Sequence[Path] = ()) -> tuple[System, ...]:
-    """The systems of a comma-separated list, "all" or "none", and those in files. An installed system that a file has
-    with more kinds is only run as the file has it."""
-    names = {"all": installed(), "none": ()}.get(chosen) if chosen in ("all", "none") else _split(chosen)
+def load(chosen: str, operators: Sequence[Path] = (), *, local: bool = False) -> tuple[System, ...]:
+    """The systems of a comma-separated list, "all" or "none", and those in files; with `local` also the one that runs
+    Deployments on this machine. An installed system that a file has with more kinds is only run as the file has it."""
+    names = {"all": installed(), "none": ()}.get(chosen) if chosen in ("all", "none") else _split(chosen, local)
     found = [_installed(name, required=chosen != "all") for name in names or ()]
+    found += [_installed(LOCAL, required=True)] if local else []
     own = [operator(path) for path in operators]
     kept = [system for system in found if system and not any(_extends(other, system) for other in own)]
     systems = (*kept, *own)
@@ -69,8 +74,13 @@ def _check(systems: Sequence[System]) -> None:
             raise NoSystem(f"{system.source or system.name}: {error}") from None
 
 
-def _split(chosen: str) -> tuple[str, ...]:
+def _split(chosen: str, local: bool) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in chosen.split(",") if name.strip()))
+    if LOCAL in names and not local:
+        raise NoSystem(
+            f'the system "{LOCAL}" lets Deployments run commands of this machine: say so by `trimtab up --local-workloads`'
+        )
+    names = tuple(name for name in names if name != LOCAL)
     known = installed()
     for name in names:
         if name not in known:
@@ -114,10 +124,10 @@ def operator(path: Path) -> System:
 
 
 def scheme_of(systems: Sequence[System]) -> Scheme:
-    """Kubernetes' own kinds, and those of the systems."""
+    """Kubernetes' own kinds, and those of the systems, borrowed ones too."""
     made = kubernetes.register(Scheme())
     for system in systems:
-        for kind in system.kinds:
+        for kind in (*system.kinds, *system.borrowed):
             made.register(kind)
     return made
 

@@ -17,6 +17,7 @@ from trimtab.cli.systems import NoSystem
 from trimtab.model.admission import Admission
 from trimtab.model.clock import SystemClock
 from trimtab.model.kind import Kind
+from trimtab.model.logs import log
 from trimtab.model.scheme import Scheme
 from trimtab.server.auth.files import UnsafeFileError
 from trimtab.server.serve import Running, Settings, serve
@@ -33,6 +34,8 @@ def run(
     systems: str = "none",
     operators: tuple[Path, ...] = (),
     log_format: str = "auto",
+    prometheus: str = "",
+    local: bool = False,
 ) -> int:
     """Serve until SIGINT or SIGTERM. Returns the exit code."""
     import uvloop
@@ -40,7 +43,9 @@ def run(
     tune()
     settings = Settings(data_dir=data_dir, host=host, port=port, extra_hosts=hosts)
     try:
-        beside = _controllers(data_dir, systems, operators, log_format)
+        beside = _controllers(data_dir, systems, operators, log_format, prometheus, local)
+        if local:
+            log.warning("Deployments run commands of this machine, with the rights of whoever started this")
         return uvloop.run(_serve(settings, beside))
     except NoSystem as error:
         return _refused(str(error))
@@ -73,22 +78,26 @@ class Beside(NamedTuple):
     kinds: tuple[Kind, ...] = ()
 
 
-def _controllers(data_dir: Path, chosen: str, operators: tuple[Path, ...], log_format: str) -> Beside:
+def _controllers(
+    data_dir: Path, chosen: str, operators: tuple[Path, ...], log_format: str, prometheus: str, local: bool
+) -> Beside:
     """Nothing is imported for systems that are not there."""
     from trimtab.cli.systems import installed, load, scheme_of
 
-    if not operators and (chosen == "none" or (chosen == "all" and not installed())):
+    if not (operators or local) and (chosen == "none" or (chosen == "all" and not installed())):
         return Beside()
-    systems = load(chosen, operators)
+    systems = load(chosen, operators, local=local)
     if not systems:
         return Beside()
     command = [sys.executable, "-m", "trimtab", "controllers", "--socket", str(data_dir / "trimtab.sock")]
     command += ["--data-dir", str(data_dir), "--log-format", log_format, "--no-leader-election", "--systems", chosen]
     for path in operators:
         command += ["--operator", str(path)]
+    command += ["--prometheus", prometheus] if prometheus else []
+    command += ["--local-workloads"] if local else []
     names = tuple(system.name for system in systems)
     scheme = scheme_of(systems)
-    kinds = tuple(scheme.kind_of(cls) for system in systems for cls in system.kinds)
+    kinds = tuple(scheme.kind_of(cls) for system in systems for cls in (*system.kinds, *system.borrowed))
     return Beside(tuple(command), names, tuple(a for s in systems for a in s.admissions), scheme, kinds)
 
 

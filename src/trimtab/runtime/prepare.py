@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trimtab.client.api import ApiClient
-from trimtab.client.protocol import Query
+from trimtab.client.protocol import Named, Query
 from trimtab.model.crd import crds
 from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource
@@ -18,6 +18,7 @@ from trimtab.runtime.system import NAMESPACE, System
 
 MANAGER = "trimtab-install"
 PATIENCE = 60.0
+DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 def documents(systems: Sequence[System], scheme: Scheme, *, manage: bool = False) -> list[dict[str, Any]]:
@@ -33,20 +34,56 @@ def documents(systems: Sequence[System], scheme: Scheme, *, manage: bool = False
 
 def definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
     """Of the systems' kinds."""
+    return _defined([kind for system in systems for kind in system.kinds], scheme)
+
+
+def borrowed_definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
+    """Of the kinds of others that systems drive, for a server where those others are not."""
+    return _defined(_borrowed(systems), scheme)
+
+
+async def prepare(
+    client: ApiClient, systems: Sequence[System], *, rights: bool = True, manage: bool = False, borrowed: bool = False
+) -> None:
+    """Apply it all, or without `rights` the kinds only, and wait until those are served. With `borrowed` also kinds of
+    others, each unless somebody else has defined it here."""
+    scheme = client.scheme
+    kinds = dict.fromkeys(kind for system in systems for kind in system.kinds)
+    for kind in _borrowed(systems) if borrowed else ():
+        (definition,) = _defined([kind], scheme)
+        if not await _of_others(client, definition["metadata"]["name"]):
+            await apply(client, Untyped(definition), manager=MANAGER, force=True)
+            kinds[kind] = None
+    for document in documents(systems, scheme, manage=manage) if rights else definitions(systems, scheme):
+        await apply(client, Untyped(document), manager=MANAGER, force=True)
+    async with asyncio.timeout(PATIENCE):
+        for kind in kinds:
+            await _served(client, kind)
+
+
+def _defined(kinds: Iterable[type[Resource]], scheme: Scheme) -> list[dict[str, Any]]:
     own = Scheme(scheme.suffix)
-    for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):
+    for kind in dict.fromkeys(kinds):
         own.register(kind)
     return crds(own)
 
 
-async def prepare(client: ApiClient, systems: Sequence[System], *, rights: bool = True, manage: bool = False) -> None:
-    """Apply it all, or without `rights` the kinds only, and wait until those are served."""
-    scheme = client.scheme
-    for document in documents(systems, scheme, manage=manage) if rights else definitions(systems, scheme):
-        await apply(client, Untyped(document), manager=MANAGER, force=True)
-    async with asyncio.timeout(PATIENCE):
-        for kind in dict.fromkeys(kind for system in systems for kind in system.kinds):
-            await _served(client, kind)
+def _borrowed(systems: Sequence[System]) -> list[type[Resource]]:
+    """Each once, and none that one of the systems has as its own."""
+    own = {kind for system in systems for kind in system.kinds}
+    return [kind for kind in dict.fromkeys(kind for system in systems for kind in system.borrowed) if kind not in own]
+
+
+async def _of_others(client: ApiClient, name: str) -> bool:
+    """Whether there is a definition of this name that we did not bring: nobody applied it as we do."""
+    try:
+        found = await client.get(DEFINITION, name)
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return False
+    held = found.metadata.managed_fields or ()
+    return not any(entry.manager == MANAGER for entry in held)
 
 
 async def _served(client: ApiClient, kind: type[Resource]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,8 @@ from trimtab.model.resource import Resource
 from trimtab.runtime.controller import Controller
 
 if TYPE_CHECKING:
+    import asyncio
+
     from trimtab.runtime.manager import Manager
     from trimtab.runtime.metrics import Metrics
     from trimtab.runtime.queue import Queue
@@ -54,6 +57,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the system may define kinds: it holds its `managed_rules`."""
     webhooks: bool = False
     """Whether the API server asks this process about writes; beside the embedded one, admission is in it."""
+    prometheus: str = ""
+    """The address of the Prometheus to ask when a resource names none; "" for none. Without credentials."""
+    data_dir: Path | None = None
+    """The embedded home's folder, absolute; None on a cluster, where a pod's disk is nobody's home."""
+    stopping: asyncio.Event | None = None
+    """Set when the whole home ends. A controller that stops while it is not set will be back in another process."""
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +70,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kinds: tuple[type[Resource], ...] = ()
+    borrowed: tuple[type[Resource], ...] = ()
+    """Kinds of others that it drives. On a cluster their owner defines them; the embedded home does it in their place."""
     reconciles: tuple[type[Controller[Any]], ...] = ()
     controllers: Callable[[Context], Iterable[Controller[Any]]] | None = None
     rules: tuple[Rule, ...] = ()
