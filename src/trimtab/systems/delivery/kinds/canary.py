@@ -183,6 +183,7 @@ class Override(Spec):
     revision: Revision
     generation: Annotated[int, Meta(ge=0)]
     consumed: Time
+    reset: Annotated[bool, Meta(description="Whether the flag is false again.")] = False
 
 
 class Drift(Spec):
@@ -202,6 +203,9 @@ class CanaryDeploymentStatus(Spec):
         Annotated[int, Meta(ge=0, description="metadata.generation when the target revision was made.")] | UnsetType
     ) = UNSET
     stable_revision: Annotated[Revision, Meta(description="What stable runs.")] | UnsetType = UNSET
+    earlier_revisions: Annotated[
+        tuple[Revision, ...], Meta(max_length=10, description="What stable ran before, newest first.")
+    ] = ()
     failed_revision: Annotated[Revision, Meta(description="What failed last: it does not run again.")] | UnsetType = (
         UNSET
     )

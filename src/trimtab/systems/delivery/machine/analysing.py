@@ -1,0 +1,213 @@
+"""Step by step: give weight, see that it is live, check, go on or back. Pure."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from trimtab.model.clock import parse_time
+from trimtab.systems.delivery.kinds import Analysis, CanaryDeploymentStatus, RunStatus
+from trimtab.systems.delivery.kinds.fields import APPROVE
+from trimtab.systems.delivery.machine.facts import Facts, Move, Order, Outcome, Said
+from trimtab.systems.delivery.machine.runs import (
+    analysis_of,
+    entered,
+    later,
+    left,
+    seconds_until,
+    short,
+    since,
+    stamp,
+    steps_of,
+)
+
+CHECKS = 10
+RECREATIONS = 3
+WINDOWS = 10
+"""A window that holds too little may grow to so many intervals."""
+
+
+def entered_step(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, step: int) -> Move:
+    """The canary is to get the weight of this step; what it does counts from when it has it."""
+    planned = steps_of(run)[step]
+    moved = entered(
+        status,
+        run,
+        "Progressing",
+        facts.now,
+        step=step,
+        weight=planned.weight,
+        verified=UNSET,
+        window_start=UNSET,
+        counters=run.counters.replace(passes=0),
+    )
+    what = f"{planned.weight} % of the traffic"
+    if planned.matched:
+        what = "the traffic that matches"
+    elif planned.mirror:
+        what = f"copies of {planned.mirror} % of the traffic"
+    note = f"step {step + 1} of {run.steps}: {what} to revision {short(run.revision)}"
+    return Move(status=moved, said=(Said(False, "Step", note),))
+
+
+def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
+    """At a step."""
+    analysis = _analysis(run)
+    lost = _lost(status, run, facts)
+    if lost is not None:
+        return lost
+    seen = _verified(status, run, facts, analysis)
+    if isinstance(seen, Move):
+        return seen
+    run = seen
+    if run.frozen:
+        return _frozen(status, run, facts)
+    if outcome is None or outcome.check is None:
+        if _approved(run, facts, f"{run.id}/step-{run.step + 2}") and "Step" in analysis.manual and run.waiting_for:
+            return entered_step(status, _passed(run, f"{run.id}/step-{run.step + 2}"), facts, run.step + 1)
+        return Move(status=status.replace(run=run), after=seconds_until(run.next_check_time, facts.now))
+    checked = _checked(run, facts, analysis, outcome)
+    bad = _judged(status, checked, facts, outcome)
+    if bad is not None:
+        return bad
+    if outcome.settled != "Advance":
+        return Move(status=status.replace(run=checked), after=seconds_until(checked.next_check_time, facts.now))
+    if run.step + 1 >= run.steps:
+        return _to_promotion(status, checked, facts, analysis, outcome.allowed)
+    gate = f"{run.id}/step-{run.step + 2}"
+    if outcome.allowed and ("Step" not in analysis.manual or _approved(checked, facts, gate)):
+        return entered_step(status, _passed(checked, gate), facts, run.step + 1)
+    return _wait(status, checked, facts, gate if "Step" in analysis.manual else f"{gate}-webhook")
+
+
+def waiting_promotion(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
+    """All steps are passed; the checks go on until those who are asked agree."""
+    analysis = _analysis(run)
+    lost = _lost(status, run, facts)
+    if lost is not None:
+        return lost
+    seen = _verified(status, run, facts, analysis)
+    if isinstance(seen, Move):
+        return seen
+    run = seen
+    if run.frozen:
+        return _frozen(status, run, facts)
+    if outcome is not None and outcome.check is not None:
+        run = _checked(run, facts, analysis, outcome)
+        bad = _judged(status, run, facts, outcome)
+        if bad is not None:
+            return bad
+    asked = any(hook.type == "ConfirmPromotion" for hook in analysis.webhooks)
+    agreed = not asked or (outcome is not None and outcome.check is not None and outcome.allowed)
+    return _to_promotion(status, run, facts, analysis, agreed)
+
+
+def _to_promotion(
+    status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis, agreed: bool
+) -> Move:
+    gate = f"{run.id}/promotion"
+    by_hand = "Promotion" not in analysis.manual or _approved(run, facts, gate)
+    alone = facts.order in (Order.FREE, Order.PROMOTE)
+    if by_hand and agreed and alone:
+        moved = entered(status, _passed(run, gate), "Promoting", facts.now)
+        note = f"revision {short(run.revision)} becomes stable"
+        return Move(status=moved, said=(Said(False, "Promoting", note),))
+    waits = gate if not by_hand else f"{gate}-group" if not alone else f"{gate}-webhook"
+    return _wait(status.replace(phase="WaitingPromotion"), run, facts, waits)
+
+
+def _wait(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, gate: str) -> Move:
+    said = () if run.waiting_for == gate else (Said(False, "Waiting", f"at the gate {gate}"),)
+    run = run.replace(waiting_for=gate)
+    return Move(status=status.replace(run=run), said=said, after=seconds_until(run.next_check_time, facts.now) or None)
+
+
+def _frozen(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move:
+    gate = f"{run.id}/frozen"
+    if facts.annotations.get(APPROVE) != gate or gate in run.approved:
+        return Move(status=status.replace(run=run.replace(waiting_for=gate)))
+    thawed = run.replace(
+        frozen=False,
+        waiting_for=UNSET,
+        counters=run.counters.replace(failed=0),
+        window_start=stamp(facts.now),
+        next_check_time=later(facts.now, _analysis(run).interval.seconds),
+    )
+    return Move(status=status.replace(run=thawed), said=(Said(False, "Resumed", "the failures are forgiven"),))
+
+
+def _lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
+    """A canary without ready pods gets no traffic; it may come back a few times, and then the step begins anew."""
+    if facts.canary.ready:
+        if facts.canary.ok or since(run, facts.now) < facts.spec.progress_deadline.seconds:
+            return None
+        why = facts.canary.message or "too few of its pods are ready"
+        return left(status, run, facts, "Failed", "CanaryNotReady", why)
+    why = facts.canary.message or ("its pods are not ready" if facts.canary.exists else "its Deployment was deleted")
+    if run.recreated >= RECREATIONS or facts.canary.failed:
+        return left(status, run, facts, "Failed", "CanaryLost", why)
+    moved = entered(
+        status, run, "Starting", facts.now, weight=0, verified=UNSET, window_start=UNSET, recreated=run.recreated + 1
+    )
+    return Move(status=moved, said=(Said(True, "CanaryLost", f"{why}: no traffic until it is ready again"),))
+
+
+def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis) -> RunStatus | Move:
+    """The run once its weight is live; else the move that waits for it. Routes that were touched start a new window."""
+    if facts.drifted and not isinstance(run.verified, UnsetType):
+        run = run.replace(verified=UNSET, window_start=UNSET, next_check_time=UNSET)
+        return Move(status=status.replace(run=run), said=(), after=facts.wait)
+    if not isinstance(run.verified, UnsetType):
+        return run
+    if not facts.live:
+        deadline = facts.spec.progress_deadline.seconds
+        if since(run, facts.now) >= deadline:
+            return left(status, run, facts, "Failed", "TrafficNotVerified", "the data plane did not take the weights")
+        return Move(status=status, after=facts.wait if facts.wait is not None else deadline - since(run, facts.now))
+    interval = analysis.interval.seconds
+    run = run.replace(
+        verified=stamp(facts.now),
+        verified_weight=run.weight,
+        window_start=stamp(facts.now),
+        next_check_time=later(facts.now, interval),
+    )
+    return Move(status=status.replace(run=run), after=interval)
+
+
+def _checked(run: RunStatus, facts: Facts, analysis: Analysis, outcome: Outcome) -> RunStatus:
+    assert outcome.check is not None  # noqa: S101 - who calls has looked
+    interval = analysis.interval.seconds
+    used = outcome.moved
+    if not used and not isinstance(run.window_start, UnsetType):
+        used = (facts.now - parse_time(run.window_start)).total_seconds() > WINDOWS * interval
+    return run.replace(
+        checks=(outcome.check, *run.checks)[:CHECKS],
+        counters=outcome.counters,
+        evidence=outcome.evidence,
+        window_start=outcome.check.time if used else run.window_start,
+        next_check_time=later(facts.now, outcome.pause or interval),
+        record=outcome.record,
+    )
+
+
+def _judged(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome) -> Move | None:
+    """The move that a check forces; None when the run may go on."""
+    if outcome.settled == "Rollback":
+        return left(status, run, facts, "Failed", outcome.reason or "ChecksFailed", outcome.message)
+    if outcome.settled == "Freeze":
+        frozen = run.replace(frozen=True, waiting_for=f"{run.id}/frozen", next_check_time=UNSET)
+        return Move(status=status.replace(run=frozen), said=(Said(True, "Frozen", outcome.message),))
+    return None
+
+
+def _approved(run: RunStatus, facts: Facts, gate: str) -> bool:
+    return gate in run.approved or facts.annotations.get(APPROVE) == gate
+
+
+def _passed(run: RunStatus, gate: str) -> RunStatus:
+    return run if gate in run.approved else run.replace(approved=(*run.approved, gate)[-128:])
+
+
+def _analysis(run: RunStatus) -> Analysis:
+    analysis = analysis_of(run)
+    assert not isinstance(analysis, UnsetType)  # noqa: S101 - there are no steps without one
+    return analysis
