@@ -13,6 +13,10 @@ class SourceError(Exception):
     """The metrics could not be had: not a word about the canary. The message is safe to show."""
 
 
+class WindowLost(SourceError):  # noqa: N818 - it reads as what happened
+    """The source did not look when the window began, so that nothing can be said of it. No failure: the next may do."""
+
+
 class Window(msgspec.Struct, frozen=True):
     """What came after `start`, up to `end`. Windows of a run never overlap."""
 

@@ -1,0 +1,83 @@
+"""Debian's Prometheus as a server of the lab: what it scrapes is given, its data go with its directory; on loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from trimtab.lab.answering import answers, listens
+from trimtab.testing.processes import PeerFailed, Process
+
+Job = Mapping[str, Any]
+
+
+def job(name: str, *targets: str, path: str = "/metrics", interval: str = "1s", **settings: Any) -> Job:
+    """One of `scrape_configs`. Targets are `address:port`; `settings` are as Prometheus names them."""
+    return {
+        "job_name": name,
+        "metrics_path": path,
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "static_configs": [{"targets": list(targets)}],
+        **settings,
+    }
+
+
+class Prometheus:
+    """Runs from construction until `stop`. When the constructor returns it is ready."""
+
+    def __init__(
+        self, directory: Path, port: int, jobs: Sequence[Job] = (), *, web: Mapping[str, Any] | None = None
+    ) -> None:
+        """`web` is its web configuration: TLS and users."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        if listens("127.0.0.1", port):
+            raise PeerFailed(f"something listens on 127.0.0.1:{port} already")
+        configuration = directory / "prometheus.yml"
+        configuration.write_text(json.dumps({"scrape_configs": list(jobs)}))
+        command = [
+            _program(),
+            f"--config.file={configuration}",
+            f"--storage.tsdb.path={directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--log.level=warn",
+        ]
+        if web is not None:
+            file = directory / "web.yml"
+            file.write_text(json.dumps(web))
+            command.append(f"--web.config.file={file}")
+        self._process = Process(command, log=directory / "prometheus.log")
+        self.pid = self._process.pid
+        guarded = web is not None
+        try:
+            self._process.wait_until(lambda: listens("127.0.0.1", port) if guarded else self._ready(), within=15)
+        except PeerFailed:
+            self.stop()
+            raise
+
+    def _ready(self) -> bool:
+        return answers(("127.0.0.1", self.port), "/-/ready")
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _program() -> str:
+    return shutil.which("prometheus") or "/usr/bin/prometheus"

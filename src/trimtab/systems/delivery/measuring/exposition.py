@@ -1,0 +1,88 @@
+"""Prometheus' text format, as far as samples go (version 0.0.4). Pure, and bounded by what it is given.
+
+Comments, types and help are passed over; so is the time of a sample, for it is of the moment when it was scraped.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+MOST_LABELS = 64
+
+
+class Malformed(ValueError):  # noqa: N818 - it reads as what happened
+    """A line that is no sample. The text shows its beginning."""
+
+
+def samples(text: str, names: frozenset[str] | None = None) -> Iterator[tuple[str, float]]:
+    """Each series as it is written, with its value; only of these metrics where some are named."""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if not line or line[0] == "#":
+            continue
+        series, value = _split(line)
+        if names is None or series.partition("{")[0].rstrip() in names:
+            yield series, _number(value, line)
+
+
+def parsed(series: str) -> tuple[str, dict[str, str]]:
+    """Name and labels of a series as it is written."""
+    name, brace, rest = series.partition("{")
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise _malformed(series)
+    if not brace:
+        return name, {}
+    if not rest.endswith("}"):
+        raise _malformed(series)
+    labels: dict[str, str] = {}
+    place, end = 0, len(rest) - 1
+    while place < end:
+        found = _LABEL.match(rest, place, end)
+        if found is None or len(labels) >= MOST_LABELS:
+            if not rest[place:end].strip():
+                break
+            raise _malformed(series)
+        label, value = found.groups()
+        labels[label] = _ESCAPED.sub(_unescaped, value) if "\\" in value else value
+        place = found.end()
+    return name, labels
+
+
+def _split(line: str) -> tuple[str, str]:
+    """The series, and what follows it. A brace within a label is before the last one."""
+    end = line.rfind("}")
+    if end >= 0:
+        return line[: end + 1], line[end + 1 :]
+    name, _, rest = line.replace("\t", " ").partition(" ")
+    return name, rest
+
+
+def _number(text: str, line: str) -> float:
+    words = text.split()
+    if not 1 <= len(words) <= 2 or "_" in words[0]:
+        raise _malformed(line)
+    try:
+        return float(words[0])
+    except ValueError:
+        raise _malformed(line) from None
+
+
+def counted(value: float) -> bool:
+    """Whether it may be the value of a counter."""
+    return math.isfinite(value) and value >= 0
+
+
+def _malformed(line: str) -> Malformed:
+    return Malformed(f"{line[:80]!r} is no sample in Prometheus' text format")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return {"n": "\n", '"': '"', "\\": "\\"}.get(found[1], found[0])
+
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
