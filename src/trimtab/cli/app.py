@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from trimtab.cli.canary import app as canary
 from trimtab.cli.discovery import app as discovery
 from trimtab.cli.images import app as images
 from trimtab.cli.options import (
@@ -48,6 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(canary, name="canary")
 app.add_typer(discovery, name="discovery")
 app.add_typer(images, name="images")
 app.add_typer(rest, name="rest")

@@ -10,11 +10,35 @@ from collections.abc import Sequence
 
 GAP = "   "
 _STATES = {
-    "32": ("True", "Ready", "Current", "Running", "Active", "Bound", "Succeeded", "Complete", "Completed", "Normal"),
-    "33": ("Unknown", "Pending", "InProgress", "Progressing", "Terminating", "Waiting", "Warning", "Medium"),
+    "32": (
+        "True",
+        "Ready",
+        "Current",
+        "Running",
+        "Active",
+        "Bound",
+        "Succeeded",
+        "Complete",
+        "Completed",
+        "Normal",
+        "Pass",
+        "Stable",
+    ),
+    "33": (
+        "Unknown",
+        "Pending",
+        "InProgress",
+        "Progressing",
+        "Terminating",
+        "Waiting",
+        "Warning",
+        "Medium",
+        "Inconclusive",
+    ),
     "31": (
         "False",
         "Failed",
+        "Fail",
         "Error",
         "Lost",
         "CrashLoopBackOff",

@@ -1,0 +1,194 @@
+"""A CanaryDeployment as lines for people. Pure: the object and the time come in, lines go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import UnsetType
+
+from trimtab.cli.canary_find import annotation, called, run_of, short, status_of
+from trimtab.cli.canary_promote import meaning, where
+from trimtab.cli.tables import GAP, shown, stained
+from trimtab.model.clock import parse_time
+from trimtab.systems.delivery.kinds import Analysis, CanaryDeployment, Check, RunStatus
+from trimtab.systems.delivery.kinds.fields import PAUSE
+from trimtab.systems.delivery.machine.runs import analysis_of, step_of
+
+WIDTH = 40
+RUNS = 5
+CHECKS = ("checked", "step", "weight", "verdict", "metric", "value", "stable", "samples", "message")
+CONDITIONS = ("condition", "status", "reason", "message")
+HISTORY = ("run", "outcome", "reason", "ended", "message")
+
+
+def lines(canary: CanaryDeployment, now: datetime, *, colours: bool = False) -> list[str]:
+    """All there is to know of how its release goes."""
+    found = [*_heading(canary, colours), *_weights(canary), *_run(canary, now)]
+    status, going = status_of(canary), run_of(canary)
+    if going is not None and going.checks:
+        found += ["", *table(CHECKS, [row for check in going.checks for row in _check(check)], colours)]
+    if status.conditions:
+        rows = [[c.type, c.status, shown(c.reason), shown(c.message)] for c in status.conditions]
+        found += ["", *table(CONDITIONS, rows, colours)]
+    ended = [run for run in status.history or () if run.outcome != "Running"][:RUNS]
+    if ended:
+        rows = [[r.id, r.outcome, r.reason or "", _ago(r.finished, now), shown(r.message or "")] for r in ended]
+        found += ["", *table(HISTORY, rows, colours)]
+    return found
+
+
+def summary(canary: CanaryDeployment) -> str:
+    """One line, for pipes: it changes when something happened."""
+    status, going = status_of(canary), run_of(canary)
+    words = [called(canary), str(status.phase or "new")]
+    if going is not None:
+        words += [f"step {going.step + 1}/{going.steps}"] if going.steps else []
+        words += [f"weight {going.weight}", f"verified {going.verified_weight}", f"run {going.id}"]
+        words += [f"waits for {going.waiting_for}"] if going.waiting_for else []
+        if going.checks:
+            last = going.checks[0]
+            words.append(
+                f"last check {last.time} {last.verdict}" + (f": {shown(last.message)}" if last.message else "")
+            )
+    elif status.history:
+        last_run = status.history[0]
+        words.append(f"last run {last_run.id} {last_run.outcome} {last_run.reason or ''}".rstrip())
+    if (paused := annotation(canary, PAUSE)) is not None:
+        words.append(f"paused: {shown(paused)}")
+    return "  ".join(words)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool = False) -> list[str]:
+    """Aligned columns."""
+    titles = [name.upper() for name in headers]
+    widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
+
+    def line(cells: Sequence[str], paint: bool) -> str:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        if paint:
+            padded = [stained(text, cell) for text, cell in zip(padded, cells, strict=True)]
+        return GAP.join(padded).rstrip()
+
+    head = line(titles, False)
+    return [f"\033[1m{head}\033[0m" if colours else head, *(line(row, colours) for row in rows)]
+
+
+def bar(weight: int) -> str:
+    """The canary's share of a line."""
+    full = round(weight * WIDTH / 100) or (1 if weight else 0)
+    return "█" * full + "░" * (WIDTH - full)
+
+
+def _heading(canary: CanaryDeployment, colours: bool) -> Iterator[str]:
+    status = status_of(canary)
+    phase = str(status.phase or "nobody has looked at it yet")
+    yield f"{called(canary)}   {stained(phase, phase) if colours else phase}"
+    if (paused := annotation(canary, PAUSE)) is not None:
+        yield f"paused     {shown(paused)}   `trimtab canary resume {canary.name}` lets it go on"
+    if canary.spec.suspend:
+        yield "suspended  by spec.suspend"
+    if canary.spec.abort:
+        yield "aborted    by spec.abort: nothing begins while it is set"
+    if canary.spec.skip_analysis:
+        yield "override   the next change goes straight out: spec.skipAnalysis is set"
+
+
+def _weights(canary: CanaryDeployment) -> Iterator[str]:
+    status, going = status_of(canary), run_of(canary)
+    yield f"stable     {short(status.stable_revision or '') or 'none'}"
+    if going is not None:
+        yield f"canary     {short(going.revision)}"
+        live = (
+            ""
+            if going.verified_weight == going.weight
+            else f"   the data plane was last seen at {going.verified_weight} %"
+        )
+        yield f"weight     {bar(going.weight)} {going.weight} %{_traffic(going)}{live}"
+    elif status.failed_revision:
+        yield f"failed     {short(status.failed_revision)}   `trimtab canary retry {canary.name}` runs it again"
+
+
+def _traffic(going: RunStatus) -> str:
+    step = step_of(going)
+    if step is None or not (step.mirror or step.matched):
+        return ""
+    return ", and all that matches" if step.matched else f", and copies of {step.mirror} %"
+
+
+def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
+    going = run_of(canary)
+    if going is None:
+        return
+    yield f"run        {where(canary, going).removeprefix('run ')}, began {_ago(going.started, now)}"
+    analysis = analysis_of(going)
+    if not isinstance(analysis, UnsetType):
+        yield f"checks     {_counters(going, analysis)}{_next(going, now)}"
+    if going.waiting_for:
+        gate = going.waiting_for.rpartition("/")[2]
+        yield f"waits      {_waits(gate, canary.name)}"
+    if going.message:
+        yield f"because    {shown(going.reason or '')}: {shown(going.message)}"
+
+
+def _counters(going: RunStatus, analysis: Analysis) -> str:
+    counted, step = going.counters, step_of(going)
+    wanted = f" of {step.passes}" if step is not None else ""
+    said = f"{counted.passes}{wanted} passed at this step, {counted.failed} of {analysis.threshold} failed"
+    said += f", {counted.held} without a verdict" if counted.held else ""
+    return said + (f", {counted.errors} could not be made" if counted.errors else "")
+
+
+def _next(going: RunStatus, now: datetime) -> str:
+    if isinstance(going.next_check_time, UnsetType):
+        return ""
+    left = (parse_time(going.next_check_time) - now).total_seconds()
+    return f", the next in {left:.0f} s" if left > 0 else ", the next now"
+
+
+def _waits(gate: str, name: str) -> str:
+    if gate.endswith("-webhook"):
+        return "for a webhook to agree"
+    if gate.endswith("-group"):
+        return "for the other members of its ReleaseGroup"
+    other = f", `trimtab canary abort {name}` rolls it back" if gate.startswith("frozen") else ""
+    return f"for you: `trimtab canary promote {name}` lets it {meaning(gate)}{other}"
+
+
+def _check(check: Check) -> Iterator[list[str]]:
+    """A row for each metric; the first has what is true of all."""
+    first = [_clock(check.time), str(check.step + 1), f"{check.weight} %"]
+    if not check.metrics:
+        yield [*first, check.verdict, "", "", "", "", shown(check.message or "")]
+    for number, metric in enumerate(check.metrics):
+        yield [
+            *(first if number == 0 else ("", "", "")),
+            metric.verdict,
+            shown(metric.name),
+            _number(metric.value),
+            _number(metric.stable),
+            "" if isinstance(metric.samples, UnsetType) else str(metric.samples),
+            shown(metric.message or (check.message if number == 0 else "") or ""),
+        ]
+
+
+def _number(value: float | UnsetType) -> str:
+    return "" if isinstance(value, UnsetType) else f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
+
+
+def _clock(moment: str) -> str:
+    try:
+        return f"{parse_time(moment):%H:%M:%S}"
+    except ValueError:
+        return shown(moment)
+
+
+def _ago(moment: str | UnsetType, now: datetime) -> str:
+    """How long ago, in one unit."""
+    if isinstance(moment, UnsetType) or not moment:
+        return ""
+    seconds = max(0, int((now - parse_time(moment)).total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"
