@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from trimtab.model.duration import Duration
 from trimtab.model.errors import FieldError
-from trimtab.systems.delivery.kinds import Analysis, Metric, MetricTemplate
+from trimtab.systems.delivery.kinds import Analysis, CanaryDeployment, Metric, MetricTemplate
 from trimtab.systems.delivery.kinds.analysis import DURATION, SUCCESS_RATE, Range
 from trimtab.systems.delivery.problems.addresses import address_problems
 from trimtab.systems.delivery.problems.findings import (
@@ -50,6 +50,24 @@ def template_problems(template: MetricTemplate) -> list[FieldError]:
             found += address_problems("spec.prometheus.address", spec.prometheus.address)
         if not isinstance(spec.prometheus.secret_ref, UnsetType):
             found += object_name("spec.prometheus.secretRef.name", spec.prometheus.secret_ref.name)
+    return found
+
+
+def use_problems(canary: CanaryDeployment, templates: Mapping[str, MetricTemplate]) -> list[FieldError]:
+    """What is wrong with how its metrics use these templates: variables that they do not give."""
+    found: list[FieldError] = []
+    if isinstance(canary.spec.analysis, UnsetType):
+        return found
+    for i, metric in enumerate(canary.spec.analysis.metrics):
+        if isinstance(metric.template_ref, UnsetType) or metric.template_ref not in templates:
+            continue
+        query, path = templates[metric.template_ref].spec.query, f"spec.analysis.metrics[{i}]"
+        variables = {} if isinstance(metric.variables, UnsetType) else metric.variables
+        found += [
+            wrong(f"{path}.templateRef", metric.template_ref, error.detail)
+            for error in _query_problems("", query, variables)
+        ]
+        found += _target_problems(f"{path}.templateRef", metric, query)
     return found
 
 
@@ -101,13 +119,8 @@ def _judge_problems(path: str, metric: Metric) -> Iterator[FieldError]:
     if judge == "Bayes" and metric.name != SUCCESS_RATE:
         place, others = f"{path}.compare.judge", ("Threshold", "Ratio", "MannWhitney")
         yield unsupported(place, judge, others)
-    if judge == "Ratio" and not isinstance(metric.query, UnsetType):
-        from trimtab.systems.delivery.measuring.rendering import used
-
-        if "target" not in used(metric.query):
-            yield wrong(
-                f"{path}.query", metric.query, "must have {{ target }}, to be asked of the canary and of stable"
-            )
+    if not isinstance(metric.query, UnsetType):
+        yield from _target_problems(f"{path}.query", metric, metric.query)
     margin = metric.compare.margin
     if not isinstance(margin, UnsetType):
         if not finite(margin) or (judge == "Bayes" and margin >= 1):
@@ -120,6 +133,14 @@ def _judge_problems(path: str, metric: Metric) -> Iterator[FieldError]:
             yield missing(f"{path}.thresholdRange", f"min or max of {what}: {judge} judges by it")
         return
     yield from _range_problems(f"{path}.thresholdRange", good, metric)
+
+
+def _target_problems(path: str, metric: Metric, query: str) -> Iterator[FieldError]:
+    """A query that is compared with itself always is as good."""
+    from trimtab.systems.delivery.measuring.rendering import used
+
+    if metric.compare.judge != "Threshold" and "target" not in used(query):
+        yield wrong(path, query, "must have {{ target }}: the query is asked of the canary and of stable")
 
 
 def _range_problems(path: str, good: Range, metric: Metric) -> Iterator[FieldError]:
