@@ -1,0 +1,101 @@
+"""Drive a VirtualService of someone else: set traffic on its routes to us, and give it back in the end.
+
+It is written by a patch at the revision that was read: whatever else others change in it survives.
+"""
+
+from __future__ import annotations
+
+from msgspec import UnsetType
+
+from trimtab.client.protocol import Client, Named
+from trimtab.model.errors import StatusError
+from trimtab.model.scheme import Untyped
+from trimtab.runtime.objects import is_deleting, uncached
+from trimtab.systems.delivery.kinds.canary import CanaryDeployment
+from trimtab.systems.delivery.objects.drifting import Drift, drifts
+from trimtab.systems.delivery.objects.enforcing import ATTEMPTS, MANAGER, Conflict, Document, Enforced
+from trimtab.systems.delivery.objects.routing import (
+    API_VERSION,
+    Traffic,
+    applied_of,
+    applied_to,
+    driven,
+    problems,
+    released,
+)
+
+VIRTUAL_SERVICE = Named(API_VERSION, "VirtualService")
+
+
+async def drive(client: Client, canary: CanaryDeployment, traffic: Traffic, *, dry: bool = False) -> Enforced:
+    """The VirtualService that the spec names, with this traffic. Problems of it come as conflicts; then it is left alone."""
+    name = canary.spec.virtual_service.name
+    if isinstance(name, UnsetType):
+        raise ValueError("the spec names no VirtualService to drive")
+    key = ("VirtualService", name)
+    live = await _find(client, name, canary.namespace)
+    for _ in range(ATTEMPTS):
+        if live is None:
+            return Enforced(conflicts=(Conflict(*key, "does not exist"),))
+        found: Document = live.raw
+        if why := problems(found, canary):
+            return Enforced(
+                objects={key: found}, conflicts=tuple(Conflict(*key, f"cannot be driven: {w}") for w in why)
+            )
+        wanted = driven(found, canary, traffic)
+        if wanted == found:
+            return Enforced(objects={key: found})
+        told: tuple[Drift, ...] = ()
+        if applied_to(found, canary) == applied_of(wanted["spec"], canary):
+            told = tuple(drifts(found, wanted, wanted, MANAGER))
+        if dry:
+            return Enforced(objects={key: found}, drifts=told)
+        try:
+            answer = await client.patch(live, Untyped(wanted))
+        except StatusError as error:
+            if error.code == 422:
+                why_not = f"is refused by the server: {error.message[:512]}"
+                return Enforced(objects={key: found}, conflicts=(Conflict(*key, why_not),))
+            if error.code not in (404, 409):
+                raise
+            refused = error
+            live = await _find(uncached(client), name, canary.namespace)
+            continue
+        return Enforced(objects={key: _document(answer)}, drifts=told)
+    raise refused
+
+
+async def release(client: Client, canary: CanaryDeployment) -> Document | None:
+    """The VirtualService as its author wrote it, with all traffic at stable. None when there is none."""
+    name = canary.spec.virtual_service.name
+    if isinstance(name, UnsetType):
+        return None
+    live = await _find(client, name, canary.namespace)
+    for _ in range(ATTEMPTS):
+        if live is None:
+            return None
+        wanted = released(live.raw, canary)
+        if wanted == live.raw or is_deleting(live):
+            return dict(live.raw)
+        try:
+            return _document(await client.patch(live, Untyped(wanted)))
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+            refused = error
+        live = await _find(uncached(client), name, canary.namespace)
+    raise refused
+
+
+async def _find(client: Client, name: str, namespace: str) -> Untyped | None:
+    try:
+        return Untyped(_document(await client.get(VIRTUAL_SERVICE, name, namespace)))
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+def _document(found: object) -> Document:
+    raw = getattr(found, "raw", None) or {}
+    return {**raw, "apiVersion": API_VERSION, "kind": "VirtualService"}
