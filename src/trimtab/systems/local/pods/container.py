@@ -1,0 +1,372 @@
+"""The life of one container: a process that is started, probed, ended and started again, and its status.
+
+Guarantees: there is never more than one process of a container. A start and its record are not cut in two by a
+cancellation, so that what runs is always found again (`records`).
+
+A container that is found running after our own restart keeps the readiness that its status had: nothing of it changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from trimtab.client.protocol import Client
+from trimtab.client.transport import FAILURES
+from trimtab.model.clock import Clock, format_time, parse_time
+from trimtab.runtime.tasks import ended
+from trimtab.systems.local.pods.environment import environment_of
+from trimtab.systems.local.pods.launch import Launch, Launcher
+from trimtab.systems.local.pods.probes import ask, ports_of
+from trimtab.systems.local.pods.probing import Probe, Tally, counted, eager_pauses, probe_of
+from trimtab.systems.local.pods.problem import CONFIG, CannotStart
+from trimtab.systems.local.pods.process import UNKNOWN, Process, follow, spawn
+from trimtab.systems.local.pods.records import Folder, Record, boot_id, living, started_at
+from trimtab.systems.local.pods.states import STEADY, Running, State, Terminated, Waiting, pause, read, written
+from trimtab.systems.local.pods.volumes import filled, variables
+
+Document = Mapping[str, Any]
+Tell = Callable[[str, str], None]
+"""Records a warning about the pod: a reason and a note."""
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What the containers of one pod share. `changed` is called when a status may be another."""
+
+    pod: Document
+    address: str
+    folder: Folder
+    client: Client
+    clock: Clock
+    launcher: Launcher
+    changed: Callable[[], None]
+    tell: Tell
+    grace: float = 30.0
+
+
+class Container:
+    """One container of a pod. `before` is its status as the API has it, from an earlier life of ours or nothing."""
+
+    def __init__(self, setting: Setting, spec: Document, before: Document | None = None) -> None:
+        before = before or {}
+        self.name: str = spec["name"]
+        self.spec = spec
+        self.state: State = read(before.get("state")) or Waiting("ContainerCreating")
+        self.last: State | None = read(before.get("lastState"))
+        self.restarts: int = before.get("restartCount", 0)
+        self.ready = False
+        self.started = asyncio.Event()
+        self._was_ready = bool(before.get("ready"))
+        self._was_started = bool(before.get("started"))
+        self._setting = setting
+        self._process: Process | None = None
+        self._launch: Launch | None = None
+        self._failures = 0
+        self._why = ""  # we ended it ourselves
+
+    # --- its life ----------------------------------------------------------------------------------------------------
+
+    async def live(self) -> None:
+        """For ever: started again whenever it ends."""
+        if not self.adopt():
+            await self._start()
+        while True:
+            await self._lived()
+            await self._pause()
+            self.restarts += 1
+            await self._start()
+
+    async def succeed(self) -> None:
+        """Until it has ended well once, as an init container does."""
+        if isinstance(self.state, Terminated) and self.state.code == 0:
+            return
+        if not self.adopt():
+            await self._start()
+        while await self._lived() != 0:
+            await self._pause()
+            self.restarts += 1
+            await self._start()
+
+    def adopt(self) -> bool:
+        """Find the process that an earlier life of ours started. What has ended meanwhile becomes the last state."""
+        record = self._setting.folder.read(self.name)
+        if record is None:
+            return False
+        self.restarts = max(self.restarts, record.restarts)
+        pid = living(record)
+        process = follow(pid) if pid else None
+        if process is None:
+            if record.pid or record.began:
+                now = format_time(self._setting.clock.now())
+                self.last = Terminated(code=UNKNOWN, reason="Unknown", began=record.began, finished=now)
+                self.restarts += 1
+            self.state = Waiting("ContainerCreating")
+            return False
+        self._process = process
+        self._note(record, pid)
+        self.state = Running(record.began or format_time(self._setting.clock.now()), pid)
+        self._was_adopted = True
+        self._failures = 0
+        if self._was_started:
+            self.started.set()
+        self._set_ready(self._was_ready)
+        self._setting.changed()
+        return True
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
+    def release(self) -> None:
+        """Follow it no more; it goes on."""
+        if self._process is not None:
+            self._process.release()
+            self._process = None
+
+    def unready(self) -> None:
+        """It is to go: no requests any more."""
+        self._set_ready(False)
+
+    async def end(self, grace: float) -> None:
+        """SIGTERM, and SIGKILL after a while; nothing is started again. Returns when it has ended."""
+        if self._process is not None:
+            began = self.state.since if isinstance(self.state, Running) else ""
+            code = await self._process.end(grace)
+            self._process = None
+            await self._cleared()
+            self.state = self._ended(code, began)
+        self._set_ready(False)
+        self._setting.folder.forget(self.name)
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        """Until there is a process, or an attempt at one that failed."""
+        setting, waits = self._setting, 0
+        while True:
+            try:
+                places = await filled(setting.client, setting.pod, setting.folder, setting.address)
+                environment = await environment_of(setting.client, setting.pod, self.spec, setting.address)
+                environment |= variables(self.spec, places)
+                mark = f"{setting.folder.uid}/{self.name}/{self.restarts}"
+                self._launch = await setting.launcher.launch(setting, self.spec, environment, places, mark)
+                break
+            except CannotStart as problem:
+                self._wait(problem.reason, problem.message)
+            except FAILURES:
+                self._wait(CONFIG, "the API did not answer")
+            waits += 1
+            await setting.clock.sleep(min(30.0, pause(waits)))
+        record = Record(container=self.name, mark=mark, restarts=self.restarts, name=self._launch.name)
+        setting.folder.make()
+        setting.folder.write(record)
+        now = format_time(setting.clock.now())
+        try:
+            pid = spawn(
+                self._launch.command,
+                environment=self._launch.environment,
+                folder=self._launch.folder,
+                log=setting.folder.log(self.name),
+            )
+        except (OSError, ValueError) as error:
+            self._process = None
+            self.state = Terminated(code=128, reason="StartError", message=_said(error), began=now, finished=now)
+            setting.tell("Failed", f"container {self.name} could not be started: {_said(error)}")
+            return
+        self._note(msgspec.structs.replace(record, began=now), pid)
+        self._was_adopted = self._was_ready = self._was_started = False
+        self._process = Process(pid)
+        self._why = ""
+        self.state = Running(now, pid)
+        setting.changed()
+
+    def _note(self, record: Record, pid: int) -> None:
+        if record.pid != pid:
+            found = msgspec.structs.replace(record, pid=pid, start=started_at(pid), boot=boot_id())
+            self._setting.folder.write(found)
+
+    async def _lived(self) -> int:
+        """One life of the process; its exit code."""
+        process = self._process
+        if process is None:  # it could not be started
+            self._failures += 1
+            return self.state.code if isinstance(self.state, Terminated) else UNKNOWN
+        began = self.state.since if isinstance(self.state, Running) else ""
+        at = self._setting.clock.monotonic()
+        watching = asyncio.create_task(self._watch(process), name=f"probes of {self.name}")
+        try:
+            code = await asyncio.shield(process.ended)
+        finally:
+            await ended(watching)
+        self._process = None
+        await self._cleared()
+        self._failures = 1 if self._setting.clock.monotonic() - at >= STEADY else self._failures + 1
+        self.started.clear()
+        self._set_ready(False)
+        self.state = self._ended(code, began)
+        self._setting.changed()
+        return code
+
+    def _ended(self, code: int, began: str) -> Terminated:
+        reason = "Unknown" if code == UNKNOWN else ""
+        now = format_time(self._setting.clock.now())
+        return Terminated(code=code, reason=reason, message=self._why, began=began, finished=now)
+
+    async def _pause(self) -> None:
+        """After an end and before the next start."""
+        seconds = pause(self._failures)
+        how = f"exit code {self.state.code}" if isinstance(self.state, Terminated) else "an end"
+        self.last = self.state
+        self._wait("CrashLoopBackOff", f"started again after {seconds:g} s; it came to {how}")
+        self._setting.tell("BackOff", f"container {self.name} came to {how} and is started again after {seconds:g} s")
+        await self._setting.clock.sleep(seconds)
+
+    async def _cleared(self) -> None:
+        if self._launch is not None or (record := self._setting.folder.read(self.name)) is None:
+            name = self._launch.name if self._launch is not None else ""
+        else:
+            name = record.name
+        if name:
+            await self._setting.launcher.clear(name)
+
+    def _wait(self, reason: str, message: str) -> None:
+        state = Waiting(reason, message)
+        if state != self.state:
+            self.state = state
+            self._setting.changed()
+
+    def _set_ready(self, ready: bool) -> None:
+        if ready is not self.ready:
+            self.ready = ready
+            self._setting.changed()
+
+    # --- probes ------------------------------------------------------------------------------------------------------
+
+    async def _watch(self, process: Process) -> None:
+        """Probe while it runs: first until it has started, then its readiness and its life side by side."""
+        startup, readiness, liveness = (probe_of(self.spec.get(f"{each}Probe")) for each in PROBES)
+        if not self.started.is_set():
+            if startup is not None and not await self._begins(startup, process):
+                return
+            self.started.set()
+            self._setting.changed()
+        if readiness is None:
+            self._set_ready(True)
+        async with asyncio.TaskGroup() as group:
+            if readiness is not None:
+                group.create_task(self._readies(readiness))
+            if liveness is not None:
+                group.create_task(self._lives(liveness, process))
+
+    async def _begins(self, probe: Probe, process: Process) -> bool:
+        tally = Tally()
+        await self._delay(probe)
+        while tally.verdict is None:
+            problem = await self._eagerly(probe)
+            tally = counted(tally, probe, not problem)
+            if problem:
+                self._setting.tell("Unhealthy", f"startup probe of {self.name} failed: {problem}")
+        if tally.verdict is False:
+            await self._fail("startup", probe, process)
+            return False
+        return True
+
+    async def _readies(self, probe: Probe) -> None:
+        tally, fresh = Tally(verdict=self.ready or None), not self.ready
+        await self._delay(probe)
+        while True:
+            problem = await (self._eagerly(probe) if fresh else self._ask(probe))
+            tally = counted(tally, probe, not problem)
+            if problem:
+                self._setting.tell("Unhealthy", f"readiness probe of {self.name} failed: {problem}")
+            if tally.verdict is not None:
+                self._set_ready(tally.verdict)
+            if not (fresh and problem):  # else a period has passed already
+                fresh = False
+                await self._setting.clock.sleep(probe.period)
+
+    async def _lives(self, probe: Probe, process: Process) -> None:
+        tally = Tally()
+        await self._delay(probe)
+        while tally.verdict is not False:
+            problem = await self._ask(probe)
+            tally = counted(tally, probe, not problem)
+            if problem:
+                self._setting.tell("Unhealthy", f"liveness probe of {self.name} failed: {problem}")
+            if tally.verdict is not False:
+                await self._setting.clock.sleep(probe.period)
+        await self._fail("liveness", probe, process)
+
+    async def _eagerly(self, probe: Probe) -> str:
+        """Ask until it succeeds, for one period; the last problem, or ""."""
+        problem = ""
+        for moment in eager_pauses(probe.period):
+            problem = await self._ask(probe)
+            if not problem:
+                return ""
+            await self._setting.clock.sleep(moment)
+        return problem
+
+    async def _ask(self, probe: Probe) -> str:
+        return await ask(
+            probe.ask,
+            address=self._setting.address,
+            ports=ports_of(self.spec),
+            execute=self.execute,
+            timeout=probe.timeout,
+        )
+
+    async def execute(self, command: Sequence[str], timeout: float) -> str:
+        """Run a command as this container would."""
+        launch = self._launch
+        if launch is None:  # adopted: what it was started with is made again
+            setting = self._setting
+            environment = await environment_of(setting.client, setting.pod, self.spec, setting.address)
+            places = await filled(setting.client, setting.pod, setting.folder, setting.address)
+            launch = await setting.launcher.launch(
+                setting, self.spec, environment | variables(self.spec, places), places
+            )
+        return await self._setting.launcher.execute(launch, command, timeout)
+
+    async def _delay(self, probe: Probe) -> None:
+        """What is left of the delay: an adopted process may have run for long."""
+        since = parse_time(self.state.since) if isinstance(self.state, Running) else self._setting.clock.now()
+        run = (self._setting.clock.now() - since).total_seconds() if self._was_adopted else 0.0
+        if probe.delay > run:
+            await self._setting.clock.sleep(probe.delay - run)
+
+    async def _fail(self, which: str, probe: Probe, process: Process) -> None:
+        self._why = f"ended because its {which} probe failed {probe.failures} times"
+        self._setting.tell("Killing", f"container {self.name} is {self._why}")
+        self._set_ready(False)
+        await process.end(self._setting.grace)
+
+    _was_adopted = False
+
+    def status(self) -> dict[str, Any]:
+        """As `containerStatuses` has it."""
+        shown: dict[str, Any] = {
+            "name": self.name,
+            "image": self.spec.get("image") or "",
+            "imageID": "",
+            "state": written(self.state),
+            "lastState": written(self.last),
+            "ready": self.ready,
+            "restartCount": self.restarts,
+            "started": self.started.is_set(),
+        }
+        if isinstance(self.state, Running) and self.state.pid:
+            shown["containerID"] = f"process://{self.state.pid}"
+        return shown
+
+
+PROBES = ("startup", "readiness", "liveness")
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)

@@ -1,0 +1,33 @@
+"""Local workloads as a system: Deployments run as processes of this machine, behind one Envoy.
+
+It runs only with `trimtab up --local-workloads`. Whoever may create a Deployment then runs commands as the user of
+`trimtab up`, with no shell, no sandbox and no limits: that is its purpose, and why it is off otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trimtab.model import istio
+from trimtab.model.kubernetes import ConfigMap, Pod, Secret
+from trimtab.runtime import Context, Controller, Rule, System
+from trimtab.systems.local.deployment_controller import DeploymentController
+from trimtab.systems.local.pods.controller import PodController
+
+
+def _controllers(context: Context) -> Iterable[Controller[Any]]:
+    return (DeploymentController(context), PodController(context))
+
+
+SYSTEM = System(
+    name="local",
+    borrowed=istio.KINDS,
+    reconciles=(DeploymentController, PodController),
+    controllers=_controllers,
+    rules=(
+        Rule(kinds=(Pod,), verbs=("create", "patch", "delete")),
+        Rule(kinds=("pods/status", "deployments.apps/status"), verbs=("patch",)),
+        Rule(kinds=(ConfigMap, Secret), verbs=("get",)),
+    ),
+)
