@@ -36,7 +36,8 @@ class Prometheus:
         """`web` is its web configuration: TLS and users."""
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+        scheme = "https" if "tls_server_config" in (web or {}) else "http"
+        self.url = f"{scheme}://127.0.0.1:{port}"
         if listens("127.0.0.1", port):
             raise PeerFailed(f"something listens on 127.0.0.1:{port} already")
         configuration = directory / "prometheus.yml"
@@ -46,7 +47,6 @@ class Prometheus:
             f"--config.file={configuration}",
             f"--storage.tsdb.path={directory / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}",
-            "--log.level=warn",
         ]
         if web is not None:
             file = directory / "web.yml"
@@ -54,14 +54,16 @@ class Prometheus:
             command.append(f"--web.config.file={file}")
         self._process = Process(command, log=directory / "prometheus.log")
         self.pid = self._process.pid
-        guarded = web is not None
+        self._guarded = web is not None
         try:
-            self._process.wait_until(lambda: listens("127.0.0.1", port) if guarded else self._ready(), within=15)
+            self._process.wait_until(self._ready, within=15)
         except PeerFailed:
             self.stop()
             raise
 
     def _ready(self) -> bool:
+        if self._guarded:  # it answers nobody whom it does not know, but it says in its log when it is ready
+            return b"ready to receive web requests" in self._process.log.read_bytes()
         return answers(("127.0.0.1", self.port), "/-/ready")
 
     def stop(self) -> None:
