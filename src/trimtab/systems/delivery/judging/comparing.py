@@ -6,6 +6,7 @@ Sure of yes is Fail, sure of no is Pass, and in between they wait for more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 
@@ -26,20 +27,22 @@ TOLERANCE = 0.1
 PARTS = 4
 """Fewer values than these, on either side, say nothing: four and four, all in order, is one chance in seventy."""
 PRIOR = 1.0
-"""What is believed of the canary before it has answered anything: one failure in as many requests as it would have at
-the very edge of harm. So the first failure alone never condemns it, and the first successes alone never acquit it."""
+"""What is believed of a canary that differs from stable, before it has answered anything: one failure in as many
+requests as it would have at the very edge of harm. So the first failure alone never condemns it."""
 
 
 def bayes(metric: Metric, measured: Measured, evidence: Evidence) -> Opinion:
-    """The chance that the canary's share of failures is above stable's by more than the margin. Where stable gets no
-    requests, what thresholdRange allows takes its place."""
+    """The chance that the canary's share of failures is above stable's by more than the margin. Before anything is seen,
+    that a change changes nothing is as likely as that it does; this is what lets a healthy canary pass on little
+    traffic. Where stable gets no requests, what thresholdRange allows takes its place."""
     margin = MARGIN if isinstance(metric.compare.margin, UnsetType) else metric.compare.margin
     sure = metric.compare.confidence
     said = _failures("the canary", evidence.canary_failed, evidence.canary_total)
     if evidence.stable_total > 0:
         stable = Share(evidence.stable_failed + 0.5, evidence.stable_total - evidence.stable_failed + 0.5)
         edge = min(1.0, stable.failed / sum(stable) + margin)
-        chance = exceeds(_posterior(evidence, edge), stable, margin)
+        believed = _posterior(evidence, edge)
+        chance = exceeds(believed, stable, margin) * _changed(evidence, believed, stable)
         said += f", {_failures('stable', evidence.stable_failed, evidence.stable_total)}"
         worse = f"it is worse by more than {share(margin)}"
     elif not isinstance(metric.threshold_range, UnsetType) and not isinstance(metric.threshold_range.min, UnsetType):
@@ -102,6 +105,18 @@ def _posterior(evidence: Evidence, edge: float) -> Share:
     edge = min(0.5, max(edge, 1e-9))
     passes = evidence.canary_total - evidence.canary_failed
     return Share(PRIOR + evidence.canary_failed, PRIOR * (1 - edge) / edge + passes)
+
+
+def _changed(evidence: Evidence, believed: Share, stable: Share) -> float:
+    """The chance that the canary has a share of its own and not that of stable: which of the two foretold its counts."""
+    count, rest = evidence.canary_failed, evidence.canary_total - evidence.canary_failed
+    own = _log_beta(*believed) - _log_beta(believed.failed - count, believed.passed - rest)
+    same = _log_beta(stable.failed + count, stable.passed + rest) - _log_beta(*stable)
+    return 1 / (1 + math.exp(min(700.0, same - own)))
+
+
+def _log_beta(failed: float, passed: float) -> float:
+    return math.lgamma(failed) + math.lgamma(passed) - math.lgamma(failed + passed)
 
 
 def _no_worse(ours: Sequence[float], theirs: Sequence[float]) -> bool:
