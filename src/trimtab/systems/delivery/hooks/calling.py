@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UnsetType
 
+from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.model.redacted import Redacted, bearer
 from trimtab.runtime.credentials import CredentialError, Credentials, SecretRef
@@ -37,9 +38,9 @@ MOST_READ = 4096
 class Hooks:
     """Keeps connections until it is closed."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, *, clock: Clock | None = None) -> None:
         self._credentials = credentials
-        self._connections = Connections()
+        self._connections = Connections(clock)
 
     async def ask(self, point: Hook, canary: CanaryDeployment, run: RunStatus, *, but: Collection[str] = ()) -> Answer:
         """What the webhooks of this point say, but for those of these names."""

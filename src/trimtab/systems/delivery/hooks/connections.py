@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trimtab.model.clock import Clock
+
 if TYPE_CHECKING:
     from trimtab.runtime.outbound import Outbound
 
@@ -30,14 +32,15 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Connections:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
         self._kept: OrderedDict[Way, _Kept] = OrderedDict()
 
     @contextlib.asynccontextmanager
     async def to(self, way: Way) -> AsyncIterator[Outbound]:
         kept = self._kept.get(way)
         if kept is None:
-            kept = self._kept[way] = _Kept(_outbound(way))
+            kept = self._kept[way] = _Kept(_outbound(way, self._clock))
         self._kept.move_to_end(way)
         kept.users += 1
         try:
@@ -64,7 +67,7 @@ class _Kept:
         self.users = 0
 
 
-def _outbound(way: Way) -> Outbound:
+def _outbound(way: Way, clock: Clock | None) -> Outbound:
     from trimtab.runtime.outbound import Budget, HostPin, Limits, Outbound, Tls
 
     host = f"[{way.host}]" if ":" in way.host else way.host
@@ -73,4 +76,5 @@ def _outbound(way: Way) -> Outbound:
         Tls(ca=way.ca),
         HostPin(hosts=(f"{host}:{way.port}",)),
         limits=Limits(read=300.0),
+        clock=clock,
     )
