@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import random
 import uuid
 from typing import Any
 
@@ -10,12 +12,16 @@ import msgspec
 import pytest
 
 from tests.runtime.conftest import client, scheme
+from tests.systems.delivery.test_revisions_hashing import LARGE, RARE
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Object, Query, Ref
+from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, ControllerRevision, Deployment, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.scheme import Scheme, Untyped
+from trimtab.runtime.cached import CachedClient
+from trimtab.runtime.informers import Informers
 from trimtab.runtime.objects import with_metadata
 from trimtab.runtime.owners import controller_of
 from trimtab.runtime.prepare import prepare
@@ -125,12 +131,39 @@ async def test_a_snapshot_keeps_the_template_and_what_was_in_its_configs(shop: S
     assert await lost(shop.client, owner, made) == ()
 
 
-async def test_a_template_that_the_server_has_filled_is_the_same_revision(shop: Shop) -> None:
+@pytest.mark.parametrize("template", [TEMPLATE, LARGE, RARE], ids=["small", "large", "rare"])
+async def test_a_template_that_the_server_has_filled_is_the_same_revision(shop: Shop, template: dict[str, Any]) -> None:
     selector = {"matchLabels": {"app": "web"}}
-    deployment = Deployment(metadata=shop.named("other"), spec={"selector": selector, "template": TEMPLATE})
+    deployment = Deployment(metadata=shop.named("other"), spec={"selector": selector, "template": template})
     answer = await shop.client.create(deployment)
-    assert answer.spec["template"] != TEMPLATE
-    assert revision_of(answer.spec["template"]) == revision_of(TEMPLATE)
+    assert answer.spec["template"] != template
+    assert revision_of(answer.spec["template"]) == revision_of(template)
+
+
+@pytest.mark.parametrize("metadata_only", [False, True], ids=["whole", "metadata"])
+async def test_a_controller_reads_from_its_caches_what_it_has_just_written(shop: Shop, metadata_only: bool) -> None:
+    await shop.configs()
+    owner = await shop.canary()
+    informers = Informers(shop.client, clock=SystemClock(), chance=random.Random(1))
+    try:
+        async with asyncio.timeout(30):
+            for kind in (ConfigMap, Secret):
+                query = Query(namespace=shop.namespace, metadata_only=metadata_only)
+                await informers.subscribe(kind, query, lambda _: None).synced.wait()
+            query = Query(namespace=shop.namespace)
+            await informers.subscribe(ControllerRevision, query, lambda _: None).synced.wait()
+        cached = CachedClient(shop.client, informers)
+        made = [await shop.save(owner, f"shop/web:{number}", using=cached) for number in range(3)]
+        assert await shop.save(owner, "shop/web:0", using=cached) == made[0]
+        assert await listed(cached, owner) == tuple(reversed(made))
+        await prune(cached, owner, set(), 1)
+        assert await listed(cached, owner) == (made[2],)
+        assert await lost(cached, owner, made[2]) == ()
+        await prune(cached, owner, set(), 0)
+        assert await listed(cached, owner) == await listed(shop.client, owner) == ()
+        assert await shop.copies() == []
+    finally:
+        await informers.close()
 
 
 async def test_saving_twice_writes_once(shop: Shop) -> None:

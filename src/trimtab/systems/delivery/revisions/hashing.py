@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.systems.delivery.kinds import TrackedConfig
-from trimtab.systems.delivery.revisions.shapes import PLAIN, TEMPLATE, Shape, quantity
+from trimtab.systems.delivery.revisions.shapes import PLAIN, TEMPLATE, Shape, thousandths
 
 PREFIX = "v1:"
 MAX_DEPTH = 64
@@ -43,8 +43,8 @@ def canonical(value: Any, shape: Shape = PLAIN, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if shape.quantity:
-        amount = quantity(value)
-        return value if amount is None else f"{amount.nanos}n"
+        amount = thousandths(value)
+        return value if amount is None else f"{amount}m"
     if isinstance(value, Mapping):
         return _struct(value, shape, depth)
     if isinstance(value, list | tuple):

@@ -34,12 +34,12 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """For what depends on several fields, before anything else."""
 
 
-def quantity(value: Any) -> Quantity | None:
-    """The amount; None for what is none."""
+def thousandths(value: Any) -> int | None:
+    """An amount; None for what is none. Kubernetes keeps nothing finer of what a pod asks for."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
-        return Quantity(value if isinstance(value, str | int) else repr(value))
+        return Quantity(value if isinstance(value, str | int) else repr(value)).milli_value
     except ValueError:
         return None
 
@@ -86,8 +86,8 @@ def _resources(given: Document) -> Document:
 
 
 def _same_amount(one: Any, other: Any) -> bool:
-    amount = quantity(one)
-    return amount is not None and amount == quantity(other)
+    amount = thousandths(one)
+    return amount is not None and amount == thousandths(other)
 
 
 def _pod(given: Document) -> Document:
@@ -108,7 +108,7 @@ AMOUNTS = Shape(free=True, below={"*": AMOUNT})
 _SELECTOR = Shape(below={"matchLabels": FREE})
 _OPTIONAL = Shape(defaults={"optional": (False,)})
 _FIELD = Shape(defaults={"apiVersion": ("v1",)})
-_RESOURCE_FIELD = Shape(below={"divisor": AMOUNT}, defaults={"divisor": ("0n",)})
+_RESOURCE_FIELD = Shape(below={"divisor": AMOUNT}, defaults={"divisor": ("0m",)})
 _ITEM = Shape(below={"fieldRef": _FIELD, "resourceFieldRef": _RESOURCE_FIELD})
 _RESOURCES = Shape(below={"limits": AMOUNTS, "requests": AMOUNTS}, adjust=_resources)
 _ACTION = Shape(below={"httpGet": Shape(defaults={"path": ("/",), "scheme": ("HTTP",)})})
