@@ -315,17 +315,17 @@ async def test_an_object_of_someone_else_is_never_touched(shop: Shop) -> None:
         await shop.client.delete(Ref(type(strange), strange.name, shop.namespace))
 
 
-async def test_the_same_name_with_other_content_is_told(shop: Shop) -> None:
+@pytest.mark.parametrize(("mode", "immutable"), [("another", True), ("fast", False)], ids=["other", "mutable"])
+async def test_the_same_name_with_other_content_is_told(shop: Shop, mode: str, immutable: bool) -> None:
     await shop.configs()
     owner = await shop.canary()
     made = await shop.save(owner)
     await prune(shop.client, owner, set(), 0)
-    labels = {OWNER: "web"}
-    strange = ConfigMap(metadata=shop.named(made.copies[0][1], labels=labels), data={"mode": "another"})
-    await shop.client.create(strange)
+    metadata = shop.named(made.copies[0][1], labels={OWNER: "web"})
+    await shop.client.create(ConfigMap(metadata=metadata, data={"mode": mode}, immutable=immutable))
     with pytest.raises(SnapshotConflict, match="other content"):
         await shop.save(owner)
-    assert controller_of(await shop.client.get(ConfigMap, strange.name, shop.namespace)) is None
+    assert controller_of(await shop.client.get(ConfigMap, made.copies[0][1], shop.namespace)) is None
 
 
 async def test_what_an_earlier_one_of_the_name_left_behind_is_taken_again(shop: Shop) -> None:

@@ -29,7 +29,7 @@ def revision_of(template: Mapping[str, Any], configs: Sequence[TrackedConfig] = 
 
 def short(revision: str) -> str:
     """The first 12 digits: for names and labels."""
-    return revision.removeprefix(PREFIX)[:12]
+    return revision.rpartition(":")[2][:12]
 
 
 def digest(value: Any) -> str:

@@ -178,7 +178,7 @@ def _check(found: Resource, wanted: Resource) -> None:
 
 def _content(obj: Resource) -> str:
     if isinstance(obj, ConfigMap | Secret):
-        return checksum(obj)
+        return checksum(obj) if obj.immutable is True else "mutable"  # it may say something else tomorrow
     return str((obj.data or {}).get("revision")) if isinstance(obj, ControllerRevision) else ""
 
 
