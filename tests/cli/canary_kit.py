@@ -24,20 +24,29 @@ from trimtab.systems.delivery.kinds import (
 OLD, NEW = f"v1:{'0a' * 32}", f"v1:{'1b' * 32}"
 RUN = "20260101t120000-1b1b1b1b"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ANALYSIS = {
+ANALYSIS: dict[str, Any] = {
     "interval": "30s",
     "stepWeights": [10, 25, 50],
     "passes": 2,
     "threshold": 3,
     "manual": ["Promotion"],
-    "metrics": [{"name": "request-success-rate", "thresholdRange": {"min": 99}}],
+    "metrics": [{"name": "request-success-rate", "thresholdRange": {"min": 99}, "minSamples": 50}],
 }
 DEPLOYMENT = {
     "replicas": 2,
     "selector": {"matchLabels": {"app": "web"}},
     "template": {
         "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "web", "image": "web:2", "ports": [{"containerPort": 8080}]}]},
+        "spec": {
+            "containers": [
+                {
+                    "name": "web",
+                    "image": "web:2",
+                    "ports": [{"containerPort": 8080}],
+                    "readinessProbe": {"httpGet": {"port": 8080}},
+                }
+            ]
+        },
     },
 }
 SERVICE = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}

@@ -7,11 +7,16 @@ from typing import Annotated
 import typer
 
 from trimtab.cli.options import (
+    BlobsCa,
+    BlobsToken,
+    BlobsUrl,
     Context,
+    Files,
     Kubeconfig,
     Namespace,
     Watch,
     access,
+    one_of,
 )
 
 app = typer.Typer(
@@ -126,3 +131,60 @@ def retry(
     from trimtab.cli import canary_retry
 
     raise typer.Exit(canary_retry.retry(access(kubeconfig, context, namespace), name))
+
+
+@app.command()
+def replay(
+    name: Name,
+    run: Annotated[
+        str, typer.Option(metavar="ID", help="Which run; the newest with a record without it.", show_default=False)
+    ] = "",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="METRIC.FIELD=VALUE",
+            help="Another threshold, as request-success-rate.min=99, or passes=3; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None, typer.Option(help="So many failed checks roll back, instead of analysis.threshold.")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="table or json.")] = "table",
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Show what other thresholds would have made of a run, from the numbers that it measured.
+
+    Without --blobs, records are read from the folder of the `trimtab up` that the kubeconfig is of.
+
+    Example:  trimtab canary replay web --set request-success-rate.min=99.5 --threshold 2
+    """
+    from trimtab.cli import canary_replay
+    from trimtab.cli.blobs import Place
+
+    given = (*(changes or ()), *([f"threshold={threshold}"] if threshold is not None else ()))
+    options = canary_replay.Options(run=run, changes=given, output=one_of(output, ("table", "json"), "--output"))
+    place = Place(blobs, blobs_token_file, blobs_ca_file)
+    raise typer.Exit(canary_replay.replayed(access(kubeconfig, context, namespace), name, options, place))
+
+
+@app.command()
+def check(
+    filename: Files = None,
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Folders inside folders, too.")] = False,
+) -> None:
+    """Say what is wrong with manifests, without a server; the exit code is 1 when something is.
+
+    What shows only beside other objects of a cluster is not looked at.
+
+    Example:  trimtab canary check -f web.yaml
+    """
+    from trimtab.cli import canary_check
+
+    raise typer.Exit(canary_check.check(filename or [], recursive=recursive))
