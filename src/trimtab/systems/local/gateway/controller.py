@@ -1,0 +1,279 @@
+"""Keeps one Envoy in step with Services, Pods, VirtualServices and DestinationRules, and says in their status what is live.
+
+There is one Envoy, so there is one thing to reconcile: any change asks for the whole. Changes that come while it is at work
+are taken together by the next turn; there is no other delay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trimtab.model.istio import DestinationRule, VirtualService
+from trimtab.model.kubernetes import ConfigMap, Deployment, Pod, Service
+from trimtab.model.objectmeta import ObjectMeta
+from trimtab.runtime import Change, Context, Controller, Predicate, Request, Result, Rule, Watch, generation_changed
+from trimtab.systems.local.gateway.names import Key
+from trimtab.systems.local.gateway.world import World, key_of
+
+if TYPE_CHECKING:
+    from trimtab.systems.local.gateway.translate import Config
+
+WHOLE = Request("", "envoy")
+MANAGER = "gateway"
+NAMESPACE, PUBLISHED = "trimtab-system", "data-plane"
+TURNS = 4
+"""How often one reconcile may leave out what Envoy refused."""
+MISSING = 30.0
+
+RULES = (
+    Rule(
+        kinds=("virtualservices.networking.istio.io/status", "destinationrules.networking.istio.io/status"),
+        verbs=("get", "patch"),
+    ),
+    Rule(kinds=(ConfigMap,), verbs=("get", "create", "patch"), own_namespace=True),
+)
+"""What it may do beyond its declarations."""
+
+
+def whole(_change: Change) -> Iterable[Request]:
+    return (WHOLE,)
+
+
+class GatewayController(Controller[Service]):
+    """See the module. The folder for Envoy is `gateway` in the home's data directory."""
+
+    name = "gateway"
+    when = Predicate(lambda _change: False)
+    watches = (
+        Watch(kind=Service, to=whole),
+        Watch(kind=Pod, to=whole),
+        Watch(kind=Deployment, to=whole, when=generation_changed),
+        Watch(kind=VirtualService, to=whole, when=generation_changed),
+        Watch(kind=DestinationRule, to=whole, when=generation_changed),
+    )
+    concurrency = 1
+    echo = False
+
+    def __init__(self, context: Context) -> None:
+        if context.data_dir is None:
+            raise ValueError("the local data plane needs a data directory")
+        self._folder: Path = context.data_dir / "gateway"
+        self._refused: dict[Key, tuple[Any, str]] = {}
+        self._published: dict[str, str] = {}
+        self._guard: asyncio.Task[None] | None = None
+        self._ready = False
+
+    # --- its life ----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        from trimtab.systems.local.gateway import ports
+        from trimtab.systems.local.gateway.envoy.files import Files
+        from trimtab.systems.local.gateway.envoy.process import Process
+        from trimtab.systems.local.gateway.held import Held
+        from trimtab.systems.local.gateway.serving import MetricsServer
+        from trimtab.systems.local.gateway.telling import Teller
+
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._files = Files(self._folder)
+        self._process = Process(self._folder)
+        self._teller = Teller(self._files, self._process.admin)
+        self._held = Held(self._folder / "held")
+        self._ports = ports.load(self._folder / "ports.json")
+        self._server = MetricsServer(self.metrics)
+        await self._server.start(self._ports.metrics)
+        self._save_ports(self._ports.ingress)
+        self._ready = True
+        self.wake(WHOLE)
+
+    async def stop(self) -> None:
+        """Envoy ends with us when we end in order."""
+        await self._leave()
+        if self._ready:
+            await self._process.stop()
+
+    async def pause(self) -> None:
+        """Nothing of it acts by itself: whoever works next finds Envoy as it is."""
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None
+
+    async def abandon(self) -> None:
+        """As if we were killed: Envoy lives on."""
+        await self._leave()
+        if self._ready:
+            await self._process.leave()
+            self._ready = False
+
+    async def _leave(self) -> None:
+        await self.pause()
+        if self._ready:
+            await self._server.stop()
+
+    async def metrics(self) -> bytes:
+        """What Envoy counted, as Prometheus text in Istio's names."""
+        from trimtab.systems.local.gateway.metrics import STATS, istio_text
+
+        return istio_text(await self._process.admin.get("/stats/prometheus", filter=STATS))
+
+    # --- reconcile ---------------------------------------------------------------------------------------------------
+
+    async def reconcile(self, request: Request) -> Result | None:
+        from trimtab.systems.local.gateway.envoy.process import EnvoyMissing
+
+        if request != WHOLE:
+            return None  # the first list of Services; the whole is asked for anyway
+        world = await self._world()
+        try:
+            if await self._process.ensure():
+                self._teller.forget()
+                self._watch_over()
+        except EnvoyMissing as missing:
+            self.log.error("no data plane", error=str(missing))
+            await self._report_all(world, "EnvoyMissing", str(missing))
+            return Result(requeue_after=MISSING)
+        config = await self._told(world)
+        await self._report(world, config)
+        await self._annotate(world, config)
+        await self._publish()
+        return None
+
+    async def _world(self) -> World:
+        from trimtab.systems.local.gateway.addresses import addresses
+
+        services = tuple(await self._all(Service))
+        return World(
+            services=services,
+            pods=tuple(await self._all(Pod)),
+            deployments=tuple(await self._all(Deployment)),
+            virtual_services=tuple(await self._all(VirtualService)),
+            destination_rules=tuple(await self._all(DestinationRule)),
+            addresses=addresses(services),
+            ingress=self._ports.ingress,
+        )
+
+    async def _all(self, kind: Any) -> list[Any]:
+        return [each for each in (await self.client.list(kind)).items if isinstance(each, kind)]
+
+    async def _told(self, world: World) -> Config:
+        """Tell Envoy; leave out what it refuses, and tell it again."""
+        from trimtab.systems.local.gateway import ports
+        from trimtab.systems.local.gateway.culprits import culprits
+        from trimtab.systems.local.gateway.names import INGRESS
+        from trimtab.systems.local.gateway.translate import translate
+
+        specs: dict[Key, Any] = {key_of(each): each.spec for each in world.virtual_services}
+        self._refused = {key: held for key, held in self._refused.items() if specs.get(key) == held[0]}
+        self._held.only(set(specs))
+        for _ in range(TURNS):
+            config = translate(world, self._held, {key: words for key, (_, words) in self._refused.items()})
+            outcome = await self._teller.tell(config)
+            if INGRESS in outcome.failed and not ports.fixed_ingress():
+                self._save_ports(ports.free())
+                world = msgspec.structs.replace(world, ingress=self._ports.ingress)
+                continue
+            for name, words in outcome.failed.items():
+                self.log.error("no listener", listener=name, error=words)
+            if not outcome.refused:
+                break
+            guilty = await culprits(config, outcome.refused, specs, self._held)
+            self.log.warning("Envoy refused routes", of=sorted(map(str, guilty)), listeners=sorted(outcome.refused))
+            for key, words in guilty.items():
+                self._refused[key] = (specs[key], words)
+        for key, problems in config.problems.items():
+            if not any(problem.error for problem in problems):
+                self._held.keep(key, specs[key])
+        return config
+
+    def _watch_over(self) -> None:
+        """Ask for a reconcile when Envoy ends."""
+
+        async def guard() -> None:
+            await self._process.ended()
+            self.wake(WHOLE)
+
+        if self._guard is not None:
+            self._guard.cancel()
+        self._guard = asyncio.create_task(guard(), name="envoy guard")
+
+    # --- what is said of it ------------------------------------------------------------------------------------------
+
+    async def _report(self, world: World, config: Config) -> None:
+        from trimtab.systems.local.gateway.statuses import status
+
+        now = self.clock.now()
+        found: list[tuple[Any, Any]] = [(each, config.problems) for each in world.virtual_services]
+        found += [(each, config.rule_problems) for each in world.destination_rules]
+        for each, problems in found:
+            about = problems.get(key_of(each), ())
+            await self._write(each, status(each.status, each.metadata.generation or 0, about, now))
+
+    async def _report_all(self, world: World, reason: str, message: str) -> None:
+        from trimtab.systems.local.gateway.statuses import status
+
+        now = self.clock.now()
+        everyone: tuple[Any, ...] = (*world.virtual_services, *world.destination_rules)
+        for each in everyone:
+            made = status(each.status, each.metadata.generation or 0, (), now, reason=reason, message=message)
+            await self._write(each, made)
+
+    async def _write(self, obj: Any, status: dict[str, Any]) -> None:
+        """A conflict means that the object changed: its change brings the next turn."""
+        from trimtab.model.errors import StatusError
+        from trimtab.runtime.status import write_status
+
+        try:
+            await write_status(self.client, obj, status)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _annotate(self, world: World, config: Config) -> None:
+        """Each Service says where it is reached, and who answers."""
+        from trimtab.model.errors import StatusError
+        from trimtab.systems.local.gateway.addresses import ADDRESS, ENDPOINTS
+
+        for service in world.services:
+            address = world.addresses.get(key_of(service))
+            held = service.metadata.annotations or {}
+            wanted = {ENDPOINTS: self._answering(world, service), **({ADDRESS: address} if address else {})}
+            if all(held.get(name) == text for name, text in wanted.items()) or service.metadata.deletion_timestamp:
+                continue
+            meta = ObjectMeta(
+                name=service.name, namespace=service.namespace, annotations=wanted, uid=service.metadata.uid
+            )
+            try:
+                await self.client.apply(Service(metadata=meta), manager=MANAGER, force=True)
+            except StatusError as error:
+                if error.code not in (404, 409):
+                    raise
+
+    def _answering(self, world: World, service: Service) -> str:
+        found = [
+            f"{each.address}:{each.port}"
+            for port in world.ports[key_of(service)]
+            for each in world.endpoints(service, port)
+        ]
+        more = f" + {len(found) - 20} more" if len(found) > 20 else ""
+        return ",".join(found[:20]) + more or "none"
+
+    async def _publish(self) -> None:
+        data = {
+            "metrics": self._server.url,
+            "ingress": f"127.0.0.1:{self._ports.ingress}",
+            "admin": f"unix:{self._folder / 'admin.sock'}",
+        }
+        if data != self._published:
+            meta = ObjectMeta(name=PUBLISHED, namespace=NAMESPACE)
+            await self.client.apply(ConfigMap(metadata=meta, data=data), manager=MANAGER, force=True)
+            self._published = data
+
+    def _save_ports(self, ingress: int) -> None:
+        from trimtab.systems.local.gateway import ports
+
+        self._ports = ports.Ports(ingress, self._server.port)
+        ports.save(self._folder / "ports.json", self._ports)

@@ -1,0 +1,1 @@
+"""The Envoy of this machine: how it is started, told, asked and ended."""

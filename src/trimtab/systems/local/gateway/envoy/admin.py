@@ -1,0 +1,144 @@
+"""Envoy's admin interface, on a socket in our own folder that nobody else may open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import struct
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    import aiohttp
+
+TIMEOUT = 5.0
+MAX = 256 << 20
+_PATH_MAX = 100  # of a socket's name, in the kernel
+
+
+class AdminError(Exception):
+    """Envoy did not answer as it should."""
+
+
+class Echo(msgspec.Struct, frozen=True):
+    """What Envoy says of one resource: the version in force, and why it refused a later one."""
+
+    version: str
+    refused: str = ""
+    refused_version: str = ""
+
+
+class Admin:
+    """A few questions. Connections are kept; `close` ends them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._session: aiohttp.ClientSession | None = None
+        self._folder = -1
+
+    async def is_live(self) -> bool:
+        """Whether it is there and has read its configuration."""
+        try:
+            answer = await self.get("/server_info")
+        except AdminError:
+            return False
+        return msgspec.json.decode(answer, type=_Info).state == "LIVE"
+
+    def pid(self) -> int:
+        """The process at the other end; 0 when nobody is there."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(self._short())
+                options = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            except OSError:
+                return 0
+        return int(struct.unpack("3i", options)[0])
+
+    async def routes(self, names: Iterable[str]) -> dict[str, Echo]:
+        """The versions of route configurations."""
+        return await self._versions("dynamic_route_configs", "route_config", names)
+
+    async def clusters(self, names: Iterable[str]) -> dict[str, Echo]:
+        """Those that are ready for requests."""
+        return await self._versions("dynamic_active_clusters", "cluster", names)
+
+    async def listeners(self, names: Iterable[str]) -> dict[str, Echo]:
+        """Those that take connections, and those that could not be made."""
+        found = {}
+        for each in await self._dump("dynamic_listeners", "name,active_state.version_info,error_state", names):
+            error = each.get("error_state") or {}
+            found[str(each.get("name"))] = Echo(
+                str((each.get("active_state") or {}).get("version_info") or ""),
+                str(error.get("details") or ""),
+                str(error.get("version_info") or ""),
+            )
+        return found
+
+    async def refusals(self, route: str) -> int:
+        """How often a route configuration was refused."""
+        name = re.escape(f"http.{route}.rds.{route}.update_rejected")
+        answer = await self.get("/stats", filter=f"^{name}$")
+        return sum(int(line.rpartition(b":")[2]) for line in answer.splitlines() if b":" in line)
+
+    async def _versions(self, resource: str, inner: str, names: Iterable[str]) -> dict[str, Echo]:
+        dumped = await self._dump(resource, f"version_info,{inner}.name", names)
+        return {str((each.get(inner) or {}).get("name")): Echo(str(each.get("version_info") or "")) for each in dumped}
+
+    async def _dump(self, resource: str, mask: str, names: Iterable[str]) -> list[dict[str, Any]]:
+        chosen = "|".join(re.escape(name).replace("\\-", "-") for name in names)
+        answer = await self.get("/config_dump", resource=resource, mask=mask, name_regex=f"^(?:{chosen})$")
+        return msgspec.json.decode(answer, type=_Dump).configs
+
+    async def get(self, path: str, **query: str) -> bytes:
+        """The body of an answer."""
+        import aiohttp
+
+        try:
+            async with self._open() as session, session.get(f"http://envoy{path}", params=query) as response:
+                body = await response.content.read(MAX)
+                while not response.content.at_eof() and len(body) < MAX:
+                    body += await response.content.read(MAX - len(body))
+                if response.status != 200:
+                    raise AdminError(f"{path} answers {response.status}: {body[:200].decode(errors='replace')}")
+                return body
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise AdminError(f"{path}: {error or type(error).__name__}") from error
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[aiohttp.ClientSession]:
+        import aiohttp
+
+        if self._session is None:
+            connector = aiohttp.UnixConnector(self._short(), limit=4)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT))
+        yield self._session
+
+    def _short(self) -> str:
+        """A name for the socket that is short enough, however deep its folder is."""
+        if len(os.fsencode(self._path)) <= _PATH_MAX:
+            return str(self._path)
+        if self._folder < 0:
+            self._folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        return f"/proc/self/fd/{self._folder}/{self._path.name}"
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+
+class _Info(msgspec.Struct):
+    state: str = ""
+
+
+class _Dump(msgspec.Struct):
+    configs: list[dict[str, Any]] = []

@@ -1,0 +1,74 @@
+"""The files that Envoy follows. Each has a version made from its content: the same content is never told twice, in this life
+of the process or the next, and what Envoy echoes names exactly what it was told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+Document = dict[str, Any]
+
+
+class _File(msgspec.Struct):
+    version_info: str = ""
+    resources: list[Document] = []
+
+
+class Files:
+    """Under one folder, which only we write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._versions: dict[str, str] = {}
+        for part in ("endpoints", "clusters", "routes", "listeners", "held"):
+            (folder / part).mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in folder.glob("*/.*.new"):
+            path.unlink(missing_ok=True)
+
+    def put(self, name: str, resources: Iterable[Document]) -> tuple[str, bool]:
+        """The version of this content, and whether the file had another before."""
+        listed = list(resources)
+        version = hashlib.blake2b(msgspec.json.encode(listed, order="sorted"), digest_size=12).hexdigest()
+        if self.version(name) == version:
+            return version, False
+        self._write(name, {"version_info": version, "resources": listed})
+        self._versions[name] = version
+        return version, True
+
+    def version(self, name: str) -> str:
+        """What was told last; "" for nothing."""
+        if name not in self._versions:
+            self._versions[name] = self._read(name).version_info
+        return self._versions[name]
+
+    def resources(self, name: str) -> list[Document]:
+        return self._read(name).resources
+
+    def names(self, part: str) -> list[str]:
+        return [f"{part}/{path.name}" for path in (self.folder / part).glob("*.json")]
+
+    def remove(self, name: str) -> None:
+        self._versions.pop(name, None)
+        (self.folder / name).unlink(missing_ok=True)
+
+    def _read(self, name: str) -> _File:
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode((self.folder / name).read_bytes(), type=_File)
+        return _File()
+
+    def _write(self, name: str, document: Document) -> None:
+        write(self.folder / name, msgspec.json.encode(document))
+
+
+def write(path: Path, content: bytes) -> None:
+    """Whole or not at all. Envoy looks when a file is moved there, not when it is written to."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_bytes(content)
+    os.replace(fresh, path)

@@ -1,0 +1,197 @@
+"""The heart: from the objects as they are to all that Envoy is told. Pure; the same world gives the same bytes.
+
+A VirtualService that is not understood, or that Envoy refused, is left out as a whole, and what it last said that was good
+stands in for it (`held`): half of what somebody wrote is never in force, and the others do not suffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trimtab.systems.local.gateway import clusters, listeners, names
+from trimtab.systems.local.gateway.istio.destinations import Policy, Rule, rule
+from trimtab.systems.local.gateway.istio.matching import Entry
+from trimtab.systems.local.gateway.istio.policies import ATTEMPTS, RETRY_ON, retry
+from trimtab.systems.local.gateway.istio.reading import Fields, Problem
+from trimtab.systems.local.gateway.names import INGRESS, Key
+from trimtab.systems.local.gateway.virtual_services import Places, Reading
+from trimtab.systems.local.gateway.world import World, is_headless, key_of, oldest_first
+
+Document = dict[str, Any]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All that Envoy is told, by name; and what must be told to users."""
+
+    listeners: dict[str, Document]
+    clusters: dict[str, Document]
+    endpoints: dict[str, Document]
+    """By the file."""
+    routes: dict[str, Document]
+    """By the listener."""
+    problems: dict[Key, tuple[Problem, ...]]
+    """Of VirtualServices."""
+    rule_problems: dict[Key, tuple[Problem, ...]]
+    carriers: dict[Key, tuple[str, ...]]
+    """The listeners that a VirtualService has a part in."""
+
+
+def translate(
+    world: World, held: Mapping[Key, Document] | None = None, refused: Mapping[Key, str] | None = None
+) -> Config:
+    """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words."""
+    rules, rule_problems = _rules(world)
+    made, endpoints = _clusters(world, rules)
+    readings, problems = _readings(world, Places(world.ports, rules), held or {}, refused or {})
+    told: dict[str, Document] = {}
+    routed: dict[str, Document] = {}
+    carriers: dict[Key, list[str]] = {reading.key: [] for reading in readings}
+    for service in world.services:
+        key = key_of(service)
+        address = world.addresses.get(key)
+        if address is None or is_headless(service):
+            continue
+        reading = _of_service(key, readings, problems)
+        for port in world.ports[key]:
+            name, entry = names.listener(key, port.number), Entry(port.number)
+            cluster = names.cluster(key, port.number)
+            streams = (reading.tcp(entry) if reading else []) or [(cluster, 1)]
+            if port.protocol == "tcp":
+                told[name] = listeners.tcp(name, address, port.number, streams)
+            elif port.protocol == "auto":
+                told[name] = listeners.sniffed(name, address, port.number, streams)
+            else:
+                told[name] = listeners.http(name, address, port.number)
+            if reading is not None:
+                carriers[reading.key].append(name)
+            if port.protocol == "tcp":
+                continue
+            requests = reading.http(entry) if reading is not None and reading.has_http else [_plain(cluster)]
+            host = {"name": str(reading.key if reading else key), "domains": ["*"], "routes": requests}
+            routed[name] = listeners.routes(name, [host])
+    if world.ingress:
+        told[INGRESS] = listeners.http(INGRESS, "127.0.0.1", world.ingress)
+        routed[INGRESS] = listeners.routes(INGRESS, _ingress(readings, world, carriers, problems))
+    return Config(
+        listeners=told,
+        clusters=made,
+        endpoints=endpoints,
+        routes=routed,
+        problems={key: tuple(found) for key, found in problems.items()},
+        rule_problems=rule_problems,
+        carriers={key: tuple(found) for key, found in carriers.items()},
+    )
+
+
+def _rules(world: World) -> tuple[dict[Key, Rule], dict[Key, tuple[Problem, ...]]]:
+    """The DestinationRule of each Service: the oldest one, if it is understood."""
+    found: dict[Key, Rule] = {}
+    problems: dict[Key, tuple[Problem, ...]] = {}
+    for each in oldest_first(world.destination_rules):
+        noted: list[Problem] = []
+        fields = Fields(each.spec if isinstance(each.spec, dict) else {}, "spec", noted)
+        read = rule(fields)
+        service = names.meant(read.host, each.namespace)
+        if service is None:
+            fields.refuse(f"{read.host[:80]!r} names no Service", "host")
+        elif service in found:
+            fields.refuse(f"the Service {service} has an older DestinationRule", "host")
+        elif not any(problem.error for problem in noted):
+            found[service] = read
+        problems[key_of(each)] = tuple(noted)
+    return found, problems
+
+
+def _clusters(world: World, rules: Mapping[Key, Rule]) -> tuple[dict[str, Document], dict[str, Document]]:
+    made: dict[str, Document] = {}
+    endpoints: dict[str, Document] = {}
+    for service in world.services:
+        key = key_of(service)
+        known = rules.get(key)
+        for port in world.ports[key]:
+            parts: dict[str, tuple[dict[str, str], Policy]] = {"": ({}, known.policy if known else Policy())}
+            parts.update(known.subsets if known else {})
+            for subset, (labels, policy) in parts.items():
+                name = names.cluster(key, port.number, subset)
+                settings = policy.at(port.number)
+                workload = world.workload(service, labels)
+                made[name] = clusters.cluster(key, port, subset, workload, settings)
+                file = clusters.file_of(key, port.number, subset)
+                endpoints[file] = clusters.assignment(name, world.endpoints(service, port, labels))
+    return made, endpoints
+
+
+def _readings(
+    world: World, places: Places, held: Mapping[Key, Document], refused: Mapping[Key, str]
+) -> tuple[list[Reading], dict[Key, list[Problem]]]:
+    """Those in force, the oldest first; and all problems."""
+    found: list[Reading] = []
+    problems: dict[Key, list[Problem]] = {}
+    for each in oldest_first(world.virtual_services):
+        key = key_of(each)
+        reading = Reading(key, each.spec, places)
+        problems[key] = reading.problems
+        if key in refused:
+            reading.problems.append(Problem("", f"Envoy refused it: {refused[key]}"))
+        if reading.is_good:
+            found.append(reading)
+        elif key in held and (before := Reading(key, held[key], places)).is_good:
+            found.append(before)
+    return found, problems
+
+
+def _of_service(key: Key, readings: list[Reading], problems: dict[Key, list[Problem]]) -> Reading | None:
+    """The VirtualService of a Service: the one that names it most closely, of those the oldest."""
+    ranked = []
+    for reading in readings:
+        if reading.in_mesh:
+            seen = names.names_of(key) if reading.key.namespace == key.namespace else names.names_of(key)[1:]
+            if closeness := max(names.covers(host, seen) for host in reading.hosts):
+                ranked.append((closeness, reading))
+    ranked.sort(key=lambda each: -each[0])
+    for closeness, reading in ranked[1:]:
+        if closeness == ranked[0][0]:
+            text = f"the Service {key} is routed by the older VirtualService {ranked[0][1].key}"
+            _note(problems[reading.key], Problem("spec.hosts", text, error=False))
+    return ranked[0][1] if ranked else None
+
+
+def _ingress(
+    readings: list[Reading], world: World, carriers: dict[Key, list[str]], problems: dict[Key, list[Problem]]
+) -> list[Document]:
+    """One virtual host for each VirtualService. A domain belongs to whom it came first."""
+    taken: dict[str, Key] = {}
+    hosts = []
+    for reading in readings:
+        if not reading.has_http:
+            continue
+        domains = []
+        for host in reading.hosts:
+            service = names.meant(host, reading.key.namespace)
+            others = names.names_of(service) if service in world.service and service is not None else ()
+            for domain in dict.fromkeys((host, *others)):
+                owner = taken.setdefault(domain, reading.key)
+                if owner == reading.key:
+                    domains.append(domain)
+                elif domain == host:
+                    text = f"at the ingress {host} belongs to the older VirtualService {owner}"
+                    _note(problems[reading.key], Problem("spec.hosts", text, error=False))
+        if domains:
+            hosts.append({"name": str(reading.key), "domains": list(dict.fromkeys(domains)), "routes": reading.ingress})
+            carriers[reading.key].append(INGRESS)
+    return hosts
+
+
+def _note(problems: list[Problem], problem: Problem) -> None:
+    if problem not in problems:
+        problems.append(problem)
+
+
+def _plain(cluster: str) -> Document:
+    return {
+        "match": {"prefix": "/"},
+        "route": {"cluster": cluster, "timeout": "0s", "retry_policy": retry(ATTEMPTS, RETRY_ON, [], "")},
+    }
