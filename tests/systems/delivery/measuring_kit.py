@@ -35,18 +35,20 @@ def target_of(namespace: str) -> Target:
 
 
 class Counters:
-    """A process with counters. `restart` sets all to nothing, as a new process would have it."""
+    """A process with counters. `restart` sets all to nothing, as a new process would have it; one that is `broken` answers
+    500."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
         self._scrapes = 0
+        self.broken = False
         self._changed = threading.Condition()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 body = outer._served()
-                self.send_response(200)
+                self.send_response(500 if outer.broken else 200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

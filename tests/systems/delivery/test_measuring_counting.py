@@ -42,6 +42,10 @@ def test_a_value_that_falls_is_a_restart_and_what_comes_after_it_counts_in_full(
     assert total((-5, 900), (10, 1000), (25, 1010), (40, 7), (55, 9)) == 10 + 7 + 2
 
 
+def test_a_value_that_fell_before_the_first_sample_in_the_window_counts_in_full() -> None:
+    assert total((-5, 900), (10, 30), (25, 35)) == 35
+
+
 def test_two_windows_that_touch_never_count_the_same_twice() -> None:
     samples = ((-5, 0), (0, 1), (10, 5), (20, 9), (30, 20))
     assert total(*samples, start=0, end=10) + total(*samples[1:], start=10, end=30) == 4 + 15

@@ -120,7 +120,7 @@ async def test_a_burst_in_a_new_series_is_seen_where_rate_sees_nothing(
         'sum(rate(istio_requests_total{destination_workload_namespace="{{ namespace }}",'
         'destination_workload="{{ target }}"}[{{ window }}]))',
     )
-    assert (await measure(source, rated, target, seen)).value == 100.0
+    assert (await measure(source, rated, target, seen)).value == pytest.approx(100.0)
 
 
 async def test_a_restart_of_the_target_counts_what_came_before_and_after(
@@ -137,6 +137,37 @@ async def test_a_restart_of_the_target_counts_what_came_before_and_after(
     await counters.scraped()
     found = await measure(source, SUCCESS, target, Window(start, now()))
     assert found.canary_counts == Counts(17, 0)
+
+
+async def test_a_series_that_was_gone_and_comes_back_begins_anew(
+    source: PrometheusSource, counters: Counters, target: Target
+) -> None:
+    counters.requests(10, target.namespace, "web-canary", "503")
+    await counters.scraped()
+    counters.restart()
+    await counters.scraped()
+    start = now()
+    await counters.scraped()
+    counters.requests(101, target.namespace, "web-canary", "503")
+    await counters.scraped()
+    found = await measure(source, SUCCESS, target, Window(start, now()))
+    assert found.canary_counts == Counts(101, 101)
+
+
+async def test_a_series_that_could_not_be_scraped_for_a_while_goes_on(
+    source: PrometheusSource, counters: Counters, target: Target
+) -> None:
+    counters.requests(1000, target.namespace, "web-canary")
+    await counters.scraped()
+    counters.broken = True
+    await counters.scraped()
+    start = now()
+    counters.broken = False
+    await counters.scraped()
+    counters.requests(5, target.namespace, "web-canary")
+    await counters.scraped()
+    found = await measure(source, SUCCESS, target, Window(start, now()))
+    assert found.canary_counts == Counts(5, 0)
 
 
 async def test_windows_one_after_another_lose_and_repeat_nothing_that_was_scraped(

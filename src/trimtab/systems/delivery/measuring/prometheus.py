@@ -3,7 +3,7 @@
 Guarantees: an answer is whole or a SourceError: time, size and redirects are bounded, and partial data (a warning of a
 remote store) are none. No message shows a credential, nor anything of a server that is no Prometheus.
 
-Caveat: a counter that had no sample for an hour before a window, and then goes on, is taken for a new one.
+Caveat: a counter that could not be scraped for an hour before a window, and then goes on, is taken for a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from trimtab.systems.delivery.measuring.rendering import quoted
 TIMEOUT = 5.0
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_URL = 4096
-LOOK_BACK = "1h"
 TICK = timedelta(milliseconds=1)
 
 
@@ -60,7 +59,7 @@ class PrometheusSource:
         inside = self._ranges(await self._asked(f"{selector}[{length // TICK}ms]", window.end))
         if not inside:
             return ()
-        before = await self._asked(f"last_over_time({selector}[{LOOK_BACK}])", window.start - TICK)
+        before = await self._asked(_BEFORE.format(selector=selector), window.start - TICK)
         earlier = {_key(one.labels): one.value for one in self._points(before)}
         start, end = window.start.timestamp(), window.end.timestamp()
         found = []
@@ -145,6 +144,11 @@ class PrometheusSource:
                 text = text.replace(shown, "[redacted]")
         line = " ".join(text.split())
         return line if len(line) <= 300 else f"{line[:299]}…"
+
+
+_BEFORE = "{selector} or (last_over_time({selector}[1h]) unless on(job, instance) (up == 1))"
+"""What was there at a moment. A series that its target no longer shows is gone, and one that comes back begins anew; but
+while the target could not be scraped nothing is known, and what was there before counts as there."""
 
 
 class _Range(msgspec.Struct, frozen=True):

@@ -11,9 +11,7 @@ Caveat: use it before a window begins (`begin`), or the first window is lost.
 
 from __future__ import annotations
 
-import array
 import asyncio
-import bisect
 import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,6 +21,7 @@ from trimtab.model.clock import Clock, SystemClock
 from trimtab.runtime.outbound import Budget, HostPin, Limits, Outbound, OutboundError
 from trimtab.systems.delivery.measuring import exposition
 from trimtab.systems.delivery.measuring.contract import Point, Series, SourceError, Window, WindowLost
+from trimtab.systems.delivery.measuring.keeping import Kept
 from trimtab.systems.delivery.measuring.names import DURATION_BUCKETS, REQUESTS
 
 INTERVAL = 1.0
@@ -31,8 +30,6 @@ SHARE = 0.1
 KEPT, MOST_KEPT = 600.0, 7200.0
 """Seconds of samples. As many are kept as the longest window needs, within the bound."""
 MOST_BYTES = 16 * 1024 * 1024
-MOST_SERIES = 50_000
-MOST_SAMPLES = 4_000_000
 TIMEOUT = 5.0
 
 
@@ -61,7 +58,7 @@ class ScrapeSource:
             host_pin=HostPin(hosts=(parts.hostname,)),
             limits=Limits(total=TIMEOUT, connect=TIMEOUT, read=TIMEOUT, body=MOST_BYTES),
         )
-        self._kept = _Kept()
+        self._kept = Kept()
         self._keep = KEPT
         self._failure = ""
         self._task: asyncio.Task[None] | None = None
@@ -135,80 +132,3 @@ class ScrapeSource:
         self._failure = ""
         self._kept.forget(moment - self._keep)
         return self._clock.monotonic() - begun
-
-
-class _Counter:
-    """The samples of one series. Its labels are read once, for it is written the same each time."""
-
-    __slots__ = ("labels", "name", "times", "values")
-
-    def __init__(self, written: str) -> None:
-        self.name, self.labels = exposition.parsed(written)
-        self.times, self.values = array.array("d"), array.array("d")
-
-
-class _Kept:
-    """Samples by series, as it is written."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self._counters: dict[str, _Counter] = {}
-        self._samples = 0
-
-    def take(self, moment: float, text: str, names: frozenset[str]) -> None:
-        """One scrape, wholly or not at all."""
-        found: list[tuple[_Counter, float]] = []
-        fresh: dict[str, _Counter] = {}
-        for written, value in exposition.samples(text, names):
-            if not exposition.counted(value):
-                continue
-            counter = self._counters.get(written) or fresh.get(written)
-            if counter is None:
-                if len(self._counters) + len(fresh) >= MOST_SERIES:
-                    raise SourceError(f"there are more than {MOST_SERIES} series")
-                counter = fresh[written] = _Counter(written)
-            found.append((counter, value))
-        if self.times and moment <= self.times[-1]:
-            return  # the clock was set back: until it has caught up there is nothing new
-        self._counters.update(fresh)
-        for counter, value in found:
-            counter.times.append(moment)
-            counter.values.append(value)
-        self._samples += len(found)
-        self.times.append(moment)
-
-    def covers(self, start: float, patience: float) -> bool:
-        """Whether it was being scraped when a window began."""
-        place = bisect.bisect_left(self.times, start)
-        if place == len(self.times):
-            return False
-        if self.times[place] == start:
-            return True
-        return place > 0 and self.times[place] - start <= patience and start - self.times[place - 1] <= patience
-
-    def series(self, name: str, labels: Mapping[str, str], start: float, end: float) -> tuple[Series, ...]:
-        found = []
-        for counter in self._counters.values():
-            if counter.name != name or any(counter.labels.get(label, "") != labels[label] for label in labels):
-                continue
-            first = max(0, bisect.bisect_left(counter.times, start) - 1)
-            last = bisect.bisect_right(counter.times, end)
-            if first < last:
-                samples = tuple(zip(counter.times[first:last], counter.values[first:last], strict=True))
-                found.append(Series(counter.labels, samples))
-        return tuple(found)
-
-    def forget(self, before: float) -> None:
-        """What is older, a good deal at a time; and the older half when there is too much."""
-        if self._samples > MOST_SAMPLES:
-            before = max(before, self.times[len(self.times) // 2])
-        place = bisect.bisect_left(self.times, before)
-        if place < 60 and self._samples <= MOST_SAMPLES:
-            return
-        del self.times[:place]
-        for written, counter in list(self._counters.items()):
-            gone = bisect.bisect_left(counter.times, before)
-            del counter.times[:gone], counter.values[:gone]
-            self._samples -= gone
-            if not counter.times:
-                del self._counters[written]

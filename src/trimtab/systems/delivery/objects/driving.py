@@ -1,6 +1,8 @@
 """Drive a VirtualService of someone else: set traffic on its routes to us, and give it back in the end.
 
-It is written by a patch at the revision that was read: whatever else others change in it survives.
+Its lists of routes are applied whole, at the revision that was read: whatever others change meanwhile is seen first, and
+what is no route is never touched. All lists that it has are applied, ours or not: a list that we once applied and then
+left out would be deleted. It is given back by a patch, for the same reason.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from trimtab.runtime.objects import is_deleting, uncached
 from trimtab.systems.delivery.kinds.canary import CanaryDeployment
 from trimtab.systems.delivery.objects.drifting import Drift, drifts
 from trimtab.systems.delivery.objects.enforcing import ATTEMPTS, MANAGER, Conflict, Document, Enforced
+from trimtab.systems.delivery.objects.routes import SECTIONS
 from trimtab.systems.delivery.objects.routing import (
     API_VERSION,
+    MEMORY,
     Traffic,
     applied_of,
     applied_to,
@@ -51,7 +55,7 @@ async def drive(client: Client, canary: CanaryDeployment, traffic: Traffic, *, d
         if dry:
             return Enforced(objects={key: found}, drifts=told)
         try:
-            answer = await client.patch(live, Untyped(wanted))
+            answer = await client.apply(Untyped(_partial(wanted, canary)), manager=MANAGER, force=True)
         except StatusError as error:
             if error.code == 422:
                 why_not = f"is refused by the server: {error.message[:512]}"
@@ -94,6 +98,20 @@ async def _find(client: Client, name: str, namespace: str) -> Untyped | None:
         if error.code != 404:
             raise
         return None
+
+
+def _partial(wanted: Document, canary: CanaryDeployment) -> Document:
+    metadata = wanted["metadata"]
+    memory = MEMORY + canary.name
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "VirtualService",
+        "metadata": {
+            **{name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")},
+            "annotations": {memory: metadata["annotations"][memory]},
+        },
+        "spec": {section: wanted["spec"][section] for section in SECTIONS if section in wanted["spec"]},
+    }
 
 
 def _document(found: object) -> Document:

@@ -47,6 +47,8 @@ class Conflict(msgspec.Struct, frozen=True):
     kind: str
     name: str
     why: str
+    refused: bool = False
+    """The server does not take it as it should be."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.why}"
@@ -145,7 +147,7 @@ class _Enforcing:
             except StatusError as error:
                 if error.code == 422:
                     self._conflicts.append(
-                        Conflict(kind.kind, name, f"is refused by the server: {error.message[:512]}")
+                        Conflict(kind.kind, name, f"is refused by the server: {error.message[:512]}", refused=True)
                     )
                     return
                 if error.code not in (404, 409):

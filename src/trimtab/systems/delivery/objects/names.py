@@ -55,8 +55,8 @@ class Hosts(msgspec.Struct, frozen=True):
         """STABLE or CANARY; empty when the host is another."""
         if not isinstance(host, str):
             return ""
-        first, _, rest = host.partition(".")
-        if rest not in ("", *(f"{self.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local"))):
+        first, dot, rest = host.partition(".")
+        if dot and rest not in (f"{self.namespace}{end}" for end in ("", ".svc", ".svc.cluster.local")):
             return ""
         return {self.name: STABLE, self.name + SUFFIX: CANARY}.get(first, "")
 

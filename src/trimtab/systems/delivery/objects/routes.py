@@ -42,20 +42,24 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_ours(route: Any, hosts: Hosts) -> bool:
-    """Whether some of it goes to stable or to the canary."""
+    """Whether some of it goes to stable or to the canary. What another CanaryDeployment made beside a route is its own: it
+    makes that anew from the route when the route changes."""
+    if _is_made(route) and not is_made_here(route, hosts):
+        return False
     return any(_role(destination, hosts) for destination in _destinations(route))
 
 
 def is_driven(route: Any, hosts: Hosts) -> bool:
     """Whether the canary is in it: then it is not as its author wrote it."""
+    if not is_ours(route, hosts):
+        return False
     roles = [_role(destination, hosts) for destination in _destinations(route)]
     return CANARY in roles or _mirrors_canary(route, hosts)
 
 
 def is_made_here(route: Any, hosts: Hosts) -> bool:
     """Whether `driven` made it beside a route."""
-    name = route.get("name") if isinstance(route, Mapping) else None
-    return isinstance(name, str) and name.startswith(f"{MARK}{hosts.name}/")
+    return _is_made(route) and str(route["name"]).startswith(f"{MARK}{hosts.name}/")
 
 
 def purpose(route: Route, hosts: Hosts) -> str:
@@ -115,6 +119,8 @@ def bare(route: Route, hosts: Hosts) -> dict[str, Any]:
 def key(route: Route, hosts: Hosts) -> dict[str, Any]:
     """The same for a route and for all that `driven` makes of it: our share as a whole, and everything else."""
     plain = _without_mirror(_with_mirrors(route), hosts)
+    if not plain.get("mirrors", True):
+        del plain["mirrors"]
     destinations = _destinations(route)
     shares = _shares(destinations)
     total = sum(share for share, d in zip(shares, destinations, strict=True) if _role(d, hosts))
@@ -139,6 +145,11 @@ def canary_weight(route: Route, hosts: Hosts) -> int | None:
             shares[role] += 100 if only else _weight(destination)
     whole = sum(shares.values())
     return (shares[CANARY] * 200 + whole) // (2 * whole) if whole else None
+
+
+def _is_made(route: Any) -> bool:
+    name = route.get("name") if isinstance(route, Mapping) else None
+    return isinstance(name, str) and name.startswith(MARK)
 
 
 def _weighted(route: Route, hosts: Hosts, weight: int, cookies: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -235,12 +246,10 @@ def _setting_cookie(destination: dict[str, Any], cookies: Mapping[str, str] | No
 
 
 def _without_cookie(destination: Route) -> dict[str, Any]:
-    """Empty maps that are left go too: they say nothing."""
+    """Empty maps go too, left over or not: they say nothing."""
     headers = destination.get("headers") or {}
     response = headers.get("response") or {}
     added = response.get("add") or {}
-    if SET_COOKIE not in added:
-        return dict(destination)
     left = {name: value for name, value in added.items() if name != SET_COOKIE}
     response = {**{n: v for n, v in response.items() if n != "add"}, **({"add": left} if left else {})}
     headers = {**{n: v for n, v in headers.items() if n != "response"}, **({"response": response} if response else {})}

@@ -1,0 +1,142 @@
+"""Make the objects as the status wants them, and say how the world then is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UnsetType
+
+from trimtab.client.protocol import Query
+from trimtab.model.clock import Clock
+from trimtab.model.kubernetes import Pod
+from trimtab.systems.delivery import world
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus
+from trimtab.systems.delivery.kinds.fields import CANARY, REVISION, ROLE, STABLE
+from trimtab.systems.delivery.machine.facts import Pods
+from trimtab.systems.delivery.machine.runs import analysis_of, short
+from trimtab.systems.delivery.objects import routing
+from trimtab.systems.delivery.objects.driving import drive
+from trimtab.systems.delivery.objects.enforcing import enforce
+from trimtab.systems.delivery.objects.names import canary_name, stable_name
+from trimtab.systems.delivery.revisions import snapshots
+from trimtab.systems.delivery.telling import Trouble
+
+if TYPE_CHECKING:
+    from trimtab.runtime.cached import CachedClient
+
+Document = Mapping[str, Any]
+
+
+class Enforcer:
+    """Of all CanaryDeployments of a process."""
+
+    def __init__(self, client: CachedClient, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+
+    async def enforced(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, *, dry: bool = False
+    ) -> world.Seen | Trouble:
+        """With `dry` nothing is written: what differs is only told."""
+        revision = world.stable_revision(status)
+        stable = await snapshots.load(self._client, canary, revision)
+        if stable is None:
+            return Trouble(
+                "SnapshotMissing", f"the ControllerRevision of {short(revision)} is gone: it must not be deleted"
+            )
+        run = world.run_of(status)
+        running = await snapshots.load(self._client, canary, run.revision) if run is not None else None
+        replicas = await self._replicas(canary)
+        documents = world.wanted(canary, status, stable, running, replicas)
+        enforced = await enforce(
+            self._client, canary, documents, adopt=canary.spec.adopt, expected=_expected(status, documents), dry=dry
+        )
+        told, conflicts = list(enforced.drifts), list(enforced.conflicts)
+        if routing.is_reference(canary):
+            driven = await drive(self._client, canary, world.traffic(canary, status), dry=dry)
+            told += driven.drifts
+            conflicts += driven.conflicts
+        refused = {each.name: each.why for each in conflicts if each.kind == "Deployment" and each.refused}
+        if rest := [each for each in conflicts if each.name not in refused or each.kind != "Deployment"]:
+            return Trouble("Conflict", "; ".join(map(str, rest)))
+        routes = any(each.kind in ("VirtualService", "Service", "DestinationRule") for each in told)
+        return await self._seen(canary, status, tuple(map(str, told)), routes, refused)
+
+    async def _seen(
+        self,
+        canary: CanaryDeployment,
+        status: CanaryDeploymentStatus,
+        drifts: tuple[str, ...],
+        drifted: bool,
+        refused: Mapping[str, str],
+    ) -> world.Seen:
+        run, analysis = world.run_of(status), canary.spec.analysis
+        if run is not None:
+            analysis = analysis_of(run)
+        least = 100 if isinstance(analysis, UnsetType) else analysis.stable_ready_threshold
+        least_canary = 100 if isinstance(analysis, UnsetType) else analysis.canary_ready_threshold
+        stable, other = await world.documents_of(self._client, canary)
+        stable_pods = await self._explained(canary, STABLE, world.stable_revision(status), stable, least)
+        canary_pods = Pods(message="its Deployment does not exist")
+        if run is not None:
+            canary_pods = await self._explained(canary, CANARY, run.revision, other, least_canary)
+        elif other is not None:
+            canary_pods = Pods(exists=True)
+        if stable_name(canary) in refused:
+            stable_pods = msgspec.structs.replace(
+                stable_pods, ok=False, failed=True, message=f"its Deployment {refused[stable_name(canary)]}"
+            )
+        if canary_name(canary) in refused:
+            canary_pods = msgspec.structs.replace(
+                canary_pods, ok=False, failed=True, message=f"its Deployment {refused[canary_name(canary)]}"
+            )
+        found = await world.virtual_service_of(self._client, canary)
+        live, wait = world.live(found.raw if found is not None else None, analysis, self._clock.now())
+        return world.Seen(stable=stable_pods, canary=canary_pods, live=live, wait=wait, drifted=drifted, drifts=drifts)
+
+    async def _explained(
+        self, canary: CanaryDeployment, role: str, revision: str, document: Document | None, least: int
+    ) -> Pods:
+        """With what its pods say, when they are not ready: it is gone once they are."""
+        found = world.pods(document, revision, least)
+        if found.ok or not found.exists:
+            return found
+        labels = f"{ROLE}={role},{REVISION}={short(revision)}"
+        listed = (await self._client.list(Pod, Query(namespace=canary.namespace, labels=labels))).items
+        why = next((text for pod in listed if (text := _why(pod.raw or {}))), "")
+        return msgspec.structs.replace(found, message=f"{found.message}: {why}" if why else found.message)
+
+    async def _replicas(self, canary: CanaryDeployment) -> int:
+        """Of stable, as it is: an autoscaler may have changed it."""
+        stable, _ = await world.documents_of(self._client, canary)
+        given = canary.spec.deployment.get("replicas", 1)
+        live = ((stable or {}).get("spec") or {}).get("replicas", given)
+        count = live if not isinstance(canary.spec.autoscaler_ref, UnsetType) else given
+        return count if isinstance(count, int) else 1
+
+
+def _expected(status: CanaryDeploymentStatus, documents: Sequence[Document]) -> set[tuple[str, str]]:
+    """Those that were there before: all, once there was a stable; the canary's, once it had traffic."""
+    if status.phase == "Initializing":
+        return set()
+    keys = {(each["kind"], each["metadata"]["name"]) for each in documents}
+    if status.phase == "Starting":
+        keys -= {("Deployment", each["metadata"]["name"]) for each in documents[3:] if each["kind"] == "Deployment"}
+    return keys
+
+
+def _why(pod: Document) -> str:
+    """Why a pod does not run, as its containers say it."""
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if each.get("ready"):
+            continue
+        state, before = each.get("state") or {}, each.get("lastState") or {}
+        for found in (state.get("waiting"), before.get("terminated"), state.get("terminated")):
+            if found and found.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+                code = f" (exit code {found['exitCode']})" if "exitCode" in found else ""
+                said = str(found.get("message") or "")[:256]
+                text = f"{each.get('name')}: {found['reason']}{code}"
+                return f"{text}: {said}" if said else text
+    return ""

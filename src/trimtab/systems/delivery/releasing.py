@@ -1,0 +1,278 @@
+"""One reconcile of a CanaryDeployment: look, put right, ask what is due, move, write it down; and once more, until there
+is something to wait for.
+
+Order: what the status says is enforced; only then the machine moves the status, which is written before anything is done
+about it. A crash anywhere leaves a status whose objects are made at the next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from msgspec import UnsetType
+
+from trimtab.client.protocol import Query
+from trimtab.model.clock import Clock, format_time, parse_time
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import Deployment
+from trimtab.runtime.changes import Request
+from trimtab.runtime.controller import Result
+from trimtab.runtime.credentials import Credentials
+from trimtab.runtime.status import write_status
+from trimtab.runtime.system import Context
+from trimtab.systems.delivery import world
+from trimtab.systems.delivery.checking import Checker, pin_of
+from trimtab.systems.delivery.groups.orders import order
+from trimtab.systems.delivery.hooks.calling import Hooks
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, ReleaseGroup
+from trimtab.systems.delivery.kinds.canary import Drift
+from trimtab.systems.delivery.letting_go import LettingGo
+from trimtab.systems.delivery.machine.advance import advance, needed
+from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Outcome
+from trimtab.systems.delivery.machine.runs import analysis_of
+from trimtab.systems.delivery.measures import Measures
+from trimtab.systems.delivery.measuring.contract import SourceError
+from trimtab.systems.delivery.measuring.sources import Sources
+from trimtab.systems.delivery.objects.enforcing import remove
+from trimtab.systems.delivery.objects.names import canary_name
+from trimtab.systems.delivery.problems import problems
+from trimtab.systems.delivery.putting_right import Enforcer
+from trimtab.systems.delivery.revisions import snapshots
+from trimtab.systems.delivery.revisions.configs import TooManyConfigs, Tracked, tracked
+from trimtab.systems.delivery.revisions.hashing import revision_of
+from trimtab.systems.delivery.telling import Trouble, told
+
+if TYPE_CHECKING:
+    from trimtab.runtime.cached import CachedClient
+    from trimtab.runtime.events import Recorder
+
+TURNS = 16
+"""Moves of one reconcile; then others have their turn."""
+FIGHT, FIGHT_WINDOW = 5, 600.0
+"""More corrections than this within so many seconds are a fight."""
+
+
+class Releaser:
+    """Of all CanaryDeployments of a process."""
+
+    def __init__(self, context: Context, client: CachedClient, clock: Clock, events: Recorder) -> None:
+        self._client, self._clock, self._events, self._blobs = client, clock, events, context.blobs
+        self._credentials = Credentials(client, clock=clock)
+        self._sources = Sources(client, default=context.prometheus, credentials=self._credentials, clock=clock)
+        self._hooks = Hooks(self._credentials)
+        self._checker = Checker(client, clock, self._sources, self._hooks, context.blobs)
+        self._enforcer = Enforcer(client, clock)
+        self._letting_go = LettingGo(client, clock, context.blobs)
+        self.measures = Measures(context.metrics.registry)
+
+    async def close(self) -> None:
+        await self._hooks.close()
+        await self._sources.close()
+        await self._credentials.close()
+
+    def forget(self, request: Request) -> None:
+        """It is gone."""
+
+    async def let_go(self, canary: CanaryDeployment) -> float | None:
+        """Seconds to wait before it may go; None when traffic is back at stable."""
+        return await self._letting_go.seconds(canary)
+
+    async def release(self, canary: CanaryDeployment) -> Result | None:
+        """The reconcile of one that stays."""
+        for _ in range(TURNS):
+            try:
+                canary, again, after = await self._turn(canary)
+            except StatusError as error:
+                if error.code != 409:
+                    raise
+                return Result(requeue_after=0.05)  # someone wrote meanwhile: look again
+            if not again:
+                return None if after is None else Result(requeue_after=max(after, 0.01))
+        return Result(requeue_after=0.01)
+
+    async def _turn(self, canary: CanaryDeployment) -> tuple[CanaryDeployment, bool, float | None]:
+        """The object after one move, whether to go on at once, and when to look again."""
+        status = canary.status or CanaryDeploymentStatus()
+        if not isinstance(status.override, UnsetType) and not status.override.reset:
+            canary = await self._reset(canary)
+            reset = status.replace(override=status.override.replace(reset=True))
+            return await write_status(self._client, canary, reset), True, None
+        found = problems(canary)
+        if found:
+            said = "; ".join(f"{each.path}: {each.detail}" for each in found)
+            return await self._frozen(canary, status, Trouble("InvalidSpec", said))
+        template = canary.spec.deployment["template"]
+        try:
+            configs = await tracked(self._client, canary.namespace, template)
+        except TooManyConfigs as error:
+            return await self._frozen(canary, status, Trouble("InvalidSpec", f"spec.deployment.template: {error}"))
+        trouble = _missing(configs)
+        if trouble is not None and (not status.phase or not status.target_revision):
+            return await self._frozen(canary, status, trouble)
+        if trouble is not None and status.target_revision:
+            target = status.target_revision
+        else:
+            try:
+                target = await self._target(canary, status, configs)
+            except snapshots.SnapshotConflict as error:
+                return await self._frozen(canary, status, Trouble("Conflict", str(error)))
+            status = status.replace(
+                target_revision=target, target_generation=canary.metadata.generation, tracked_configs=configs.configs
+            )
+        if not status.phase:
+            begun = status.replace(phase="Initializing", stable_revision=target)
+            written = await write_status(self._client, canary, begun)
+            return written, True, None
+        return await self._moved(canary, status, target, trouble)
+
+    async def _target(self, canary: CanaryDeployment, status: CanaryDeploymentStatus, configs: Tracked) -> str:
+        """The revision of the spec, with its snapshot kept. One that is known by another hash keeps the name it has: an
+        upgrade that hashes otherwise starts nothing."""
+        template = canary.spec.deployment["template"]
+        target = revision_of(template, configs.configs)
+        if target != status.stable_revision:
+            target = snapshots.known_as(target, await snapshots.listed(self._client, canary))
+        await snapshots.save(self._client, canary, target, template, configs)
+        return target
+
+    async def _moved(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, target: str, trouble: Trouble | None
+    ) -> tuple[CanaryDeployment, bool, float | None]:
+        now = self._clock.now()
+        fighting = _fights(status, now)
+        still = fighting or (canary.spec.suspend and status.phase in ("Stable", *world.WITH_CANARY))
+        seen = await self._enforcer.enforced(canary, canary.status or status, dry=still)
+        if isinstance(seen, Trouble):
+            return await self._frozen(canary, status, seen)
+        status = self._noted(canary, status, seen.drifts if not still else ())
+        groups = (await self._client.list(ReleaseGroup, Query(namespace=canary.namespace))).items
+        what, back = order(canary.name, status, groups)
+        facts = Facts(
+            now=now,
+            generation=canary.metadata.generation or 0,
+            spec=canary.spec,
+            annotations=canary.metadata.annotations or {},
+            target=target,
+            stable=seen.stable,
+            canary=seen.canary,
+            live=seen.live,
+            wait=seen.wait,
+            drifted=seen.drifted,
+            order=what,
+            order_revision=back,
+            earlier=status.earlier_revisions,
+            fighting=fighting,
+        )
+        need = needed(status, facts)
+        await self._warm(canary, status)
+        outcome = None if need is Need.NOTHING else await self._asked(need, canary, status)
+        move = advance(status, facts, outcome)
+        return await self._done(canary, status, facts, move, trouble)
+
+    async def _asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Outcome:
+        run = status.run
+        assert not isinstance(run, UnsetType)  # noqa: S101 - without a run nothing is needed
+        late = 0.0
+        if not isinstance(run.next_check_time, UnsetType):
+            late = (self._clock.now() - parse_time(run.next_check_time)).total_seconds()
+        outcome = await self._checker.asked(need, canary, status)
+        if outcome.check is not None:
+            self.measures.checked(outcome.check.verdict, late)
+        return outcome
+
+    async def _warm(self, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> None:
+        """A data plane that we scrape ourselves has no past: it is scraped before the first window begins."""
+        run = status.run
+        if isinstance(run, UnsetType) or status.phase not in world.WITH_CANARY:
+            return
+        analysis = analysis_of(run)
+        if isinstance(analysis, UnsetType) or not analysis.metrics:
+            return
+        try:
+            await self._sources.source(canary.namespace, analysis.prometheus, window=10 * analysis.interval.seconds)
+        except SourceError:
+            return  # the check will say so
+
+    async def _done(
+        self,
+        canary: CanaryDeployment,
+        status: CanaryDeploymentStatus,
+        facts: Facts,
+        move: Move,
+        trouble: Trouble | None,
+    ) -> tuple[CanaryDeployment, bool, float | None]:
+        after = move.status
+        after = told(canary, after, self._clock, facts, trouble)
+        ended = not isinstance(status.run, UnsetType) and isinstance(after.run, UnsetType)
+        if ended:
+            await self._unpin(canary, status, after)
+        written = await write_status(self._client, canary, after)
+        for said in move.said:
+            (self._events.warning if said.warning else self._events.normal)(canary, said.reason, said.note)
+        if ended and not isinstance(status.run, UnsetType):
+            self.measures.ended(status.run.result or "Cancelled", status.run.reason or "")
+            keep = {each for each in (after.stable_revision, after.target_revision, *after.earlier_revisions) if each}
+            await snapshots.prune(self._client, canary, keep, canary.spec.revision_history_limit)
+        if move.remove:
+            await remove(self._client, written, Deployment, canary_name(canary))
+        changed = written is not canary
+        return written, changed or move.remove, None if changed else move.after
+
+    async def _reset(self, canary: CanaryDeployment) -> CanaryDeployment:
+        """The flag is false again. That it was used is in the status already."""
+        if not canary.spec.skip_analysis:
+            return canary
+        return await self._client.patch(canary, canary.replace(spec=canary.spec.replace(skip_analysis=False)))
+
+    async def _unpin(
+        self, canary: CanaryDeployment, before: CanaryDeploymentStatus, after: CanaryDeploymentStatus
+    ) -> None:
+        """Records of runs that leave the history are let go, before the history is written."""
+        if self._blobs is None:
+            return
+        kept = {run.id for run in after.history or ()}
+        for run in before.history or ():
+            if run.id not in kept:
+                await self._blobs.unpin(pin_of(canary, run.id))
+
+    async def _frozen(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, trouble: Trouble
+    ) -> tuple[CanaryDeployment, bool, float | None]:
+        """Nothing moves and nothing is touched until someone changes something."""
+        before = canary.status or CanaryDeploymentStatus()
+        written = await write_status(self._client, canary, told(canary, before, self._clock, None, trouble))
+        if written is not canary:
+            self._events.warning(canary, trouble.reason, trouble.message)
+        return written, False, None
+
+    def _noted(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, drifts: Sequence[str]
+    ) -> CanaryDeploymentStatus:
+        """What was put back, counted within the last ten minutes."""
+        for text in drifts:
+            self._events.warning(canary, "DriftCorrected", text)
+            self.measures.drifted(text.partition(" ")[0])
+            known = status.drift
+            now = self._clock.now()
+            if isinstance(known, UnsetType) or not known.since or _age(known, now) > FIGHT_WINDOW:
+                known = Drift(since=format_time(now))
+            status = status.replace(drift=known.replace(count=known.count + 1, last=text[:1024]))
+        return status
+
+
+def _missing(configs: Tracked) -> Trouble | None:
+    if not configs.needed:
+        return None
+    names = ", ".join(f"{each.kind} {each.name}" for each in configs.needed)
+    return Trouble("ConfigMissing", f"the template needs {names}: create what is missing")
+
+
+def _fights(status: CanaryDeploymentStatus, now: datetime) -> bool:
+    drift = status.drift
+    return not isinstance(drift, UnsetType) and drift.count > FIGHT and _age(drift, now) <= FIGHT_WINDOW
+
+
+def _age(drift: Drift, now: datetime) -> float:
+    return (now - parse_time(drift.since)).total_seconds() if drift.since else 0.0

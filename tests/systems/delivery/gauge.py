@@ -1,0 +1,69 @@
+"""A server with the part of Prometheus' HTTP API that analysis uses, whose counters a test sets: for what a real one takes
+minutes to show, and for what it never does. Each second of the test's clock is a scrape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+
+class Gauge:
+    """`rates` are requests a second of a workload, and the share of them that fails."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock, self._runner, self._port = clock, None, 0  # type: ignore[var-annotated]
+        self.rates: Callable[[str], tuple[float, float]] = lambda workload: (10.0, 0.0)
+        self.down = False
+        self.queries: list[str] = []
+        self.answer: Callable[[str], Any] | None = None
+        self._began = clock.now().timestamp()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        if self._runner is not None:
+            return
+        application = web.Application()
+        application.router.add_route("*", "/api/v1/query", self._query)
+        self._runner = web.AppRunner(application)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _query(self, request: web.Request) -> web.Response:
+        form = {**request.query, **(await request.post() if request.method == "POST" else {})}
+        query, at = str(form["query"]), float(str(form.get("time") or self._clock.now().timestamp()))
+        self.queries.append(query)
+        if self.down:
+            return web.json_response({"status": "error", "errorType": "x", "error": "down"}, status=503)
+        if self.answer is not None:
+            return web.json_response({"status": "success", "data": self.answer(query)})
+        return web.json_response(
+            {"status": "success", "data": {"resultType": "matrix", "result": self._raw(query, at)}}
+        )
+
+    def _raw(self, query: str, at: float) -> list[Any]:
+        workload = re.search(r'destination_workload="([^"]+)"', query)
+        seconds = re.search(r"\[(\d+(?:\.\d+)?)(ms|s|m)\]", query)
+        if not workload or not seconds:
+            return []
+        length = float(seconds[1]) * {"ms": 0.001, "s": 1, "m": 60}[seconds[2]]
+        rate, failing = self.rates(workload[1])
+        times = [t for t in range(int(at - length) + 1, int(at) + 1) if t >= self._began - 5]
+        made = []
+        for code, share in (("200", 1 - failing), ("500", failing)):
+            values = [[t, str(int((t - self._began + 10) * rate * share))] for t in times]
+            labels = {"__name__": "istio_requests_total", "reporter": "source", "response_code": code}
+            if values and (share or code == "200"):
+                made.append({"metric": labels, "values": values})
+        return made if rate else []
