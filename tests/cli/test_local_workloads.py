@@ -13,6 +13,7 @@ from trimtab.cli.systems import LOCAL, NoSystem, installed, load, scheme_of
 from trimtab.client.api import ApiClient
 from trimtab.model import kubernetes
 from trimtab.model.scheme import Scheme
+from trimtab.model.yaml import load_all
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.system import Context, System
 from trimtab.server.auth.identity import MASTERS, User
@@ -119,11 +120,18 @@ async def test_controllers_learn_the_address_and_the_home(embedded: bool, tmp_pa
 
 
 def test_kinds_of_others_are_known_and_printed_apart(bare: Program) -> None:
-    scheme = scheme_of(load("all"))
-    printed = bare("crds").out
-    assert "istio.io" not in printed
-    borrowed = bare("crds", "--borrowed")
-    if scheme.kind("networking.istio.io/v1", "VirtualService") is None:
-        pytest.skip("the system that drives them is not there yet")
+    assert scheme_of(load("all")).kind("networking.istio.io/v1", "VirtualService") is not None
+    assert "istio.io" not in bare("crds").out
+    borrowed = bare("crds", "--borrowed", "--group", "networking")
     assert "name: virtualservices.networking.istio.io" in borrowed.out
+    assert "name: destinationrules.networking.istio.io" in borrowed.out
     assert "trimtab.dev" not in borrowed.out
+
+
+def test_a_cluster_gets_rights_on_kinds_of_others_and_no_definitions_of_them(bare: Program) -> None:
+    printed = [document for document in load_all(bare("install", "--systems", "delivery").out) if document]
+    defined = [each["metadata"]["name"] for each in printed if each["kind"] == "CustomResourceDefinition"]
+    assert defined
+    assert all(name.endswith(".delivery.trimtab.dev") for name in defined)
+    rules = [rule for each in printed if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    assert any("networking.istio.io" in rule["apiGroups"] and "patch" in rule["verbs"] for rule in rules)
