@@ -17,14 +17,16 @@ class Malformed(ValueError):  # noqa: N818 - it reads as what happened
 
 
 def samples(text: str, names: frozenset[str] | None = None) -> Iterator[tuple[str, float]]:
-    """Each series as it is written, with its value; only of these metrics where some are named."""
+    """Each series as it is written, with its value; only of these metrics where some are named. A page that is something
+    else is refused, for it would look like one without metrics."""
     for raw in text.split("\n"):
         line = raw.strip()
         if not line or line[0] == "#":
             continue
-        series, value = _split(line)
+        series, rest = _split(line)
+        value = _number(rest, line)
         if names is None or series.partition("{")[0].rstrip() in names:
-            yield series, _number(value, line)
+            yield series, value
 
 
 def parsed(series: str) -> tuple[str, dict[str, str]]:
