@@ -6,9 +6,11 @@ import importlib
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from trimtab.cli.systems import NoSystem, load, operator
+from trimtab.systems.rest import system as rest
 
 TEXT = """
 from trimtab.model.kubernetes import ConfigMap
@@ -51,6 +53,16 @@ def test_a_system_of_a_file_knows_where_it_is_from(written: Path) -> None:
     path = written / "own.py"
     path.write_text(TEXT + "SYSTEM = System(name='other', reconciles=(Quiet,))")
     assert (operator(path).name, operator(path).source) == ("other", str(path))
+
+
+def test_a_system_without_its_extra_is_left_out_and_missed_only_by_who_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacking = msgspec.structs.replace(rest.SYSTEM, requires=("json", "nowhere_to_be_found"))
+    monkeypatch.setattr(rest, "SYSTEM", lacking)
+    assert "rest" not in [system.name for system in load("all")]
+    with pytest.raises(NoSystem, match=r'"rest" needs nowhere_to_be_found: pip install "trimtab\[rest\]"'):
+        load("rest")
 
 
 def test_a_file_that_only_has_the_name_of_an_installed_system_does_not_take_its_place(written: Path) -> None:

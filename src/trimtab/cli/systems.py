@@ -91,6 +91,9 @@ def _split(chosen: str, local: bool) -> tuple[str, ...]:
 def _installed(name: str, *, required: bool) -> System | None:
     try:
         system: System = importlib.import_module(f"trimtab.systems.{name}.system").SYSTEM
+        for module in system.requires:
+            if importlib.util.find_spec(module) is None:
+                raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("trimtab"):
             raise

@@ -81,6 +81,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     webhook_labels: str = ""
     """Selects further webhook configurations that call this system, made while it runs: they get its authority, too."""
     needs_blobs: bool = False
+    requires: tuple[str, ...] = ()
+    """Modules of its extra that it imports only when it needs them: without them it counts as not installed."""
     source: str = ""
     """The file of an operator of a user's own; "" for what is installed."""
 
