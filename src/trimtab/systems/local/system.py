@@ -27,7 +27,7 @@ SYSTEM = System(
     controllers=_controllers,
     rules=(
         Rule(kinds=(Pod,), verbs=("create", "patch", "delete")),
-        Rule(kinds=("pods/status", "deployments.apps/status"), verbs=("patch",)),
+        Rule(kinds=("deployments.apps/finalizers",), verbs=("update",)),  # to own what blocks its deletion
         Rule(kinds=(ConfigMap, Secret), verbs=("get",)),
     ),
 )

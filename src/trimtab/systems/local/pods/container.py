@@ -17,13 +17,15 @@ import msgspec
 from trimtab.client.protocol import Client
 from trimtab.client.transport import FAILURES
 from trimtab.model.clock import Clock, format_time, parse_time
+from trimtab.model.logs import log
 from trimtab.runtime.tasks import ended
 from trimtab.systems.local.pods.environment import environment_of
 from trimtab.systems.local.pods.launch import Launch, Launcher
+from trimtab.systems.local.pods.prober import Prober
 from trimtab.systems.local.pods.probes import ask, ports_of
-from trimtab.systems.local.pods.probing import Probe, Tally, counted, eager_pauses, probe_of
+from trimtab.systems.local.pods.probing import Probe
 from trimtab.systems.local.pods.problem import CONFIG, CannotStart
-from trimtab.systems.local.pods.process import UNKNOWN, Process, follow, spawn
+from trimtab.systems.local.pods.process import UNKNOWN, Process, follow, reap, spawn
 from trimtab.systems.local.pods.records import Folder, Record, boot_id, living, started_at
 from trimtab.systems.local.pods.states import STEADY, Running, State, Terminated, Waiting, pause, read, written
 from trimtab.systems.local.pods.volumes import filled, variables
@@ -66,12 +68,13 @@ class Container:
         self._launch: Launch | None = None
         self._failures = 0
         self._why = ""  # we ended it ourselves
+        self._ran = 0.0  # seconds, before we came
 
     # --- its life ----------------------------------------------------------------------------------------------------
 
     async def live(self) -> None:
         """For ever: started again whenever it ends."""
-        if not self.adopt():
+        if not self.runs:
             await self._start()
         while True:
             await self._lived()
@@ -81,9 +84,9 @@ class Container:
 
     async def succeed(self) -> None:
         """Until it has ended well once, as an init container does."""
-        if isinstance(self.state, Terminated) and self.state.code == 0:
+        if self.done:
             return
-        if not self.adopt():
+        if not self.runs:
             await self._start()
         while await self._lived() != 0:
             await self._pause()
@@ -94,25 +97,25 @@ class Container:
         """Find the process that an earlier life of ours started. What has ended meanwhile becomes the last state."""
         record = self._setting.folder.read(self.name)
         if record is None:
+            self.state = Waiting("ContainerCreating")
             return False
         self.restarts = max(self.restarts, record.restarts)
         pid = living(record)
         process = follow(pid) if pid else None
         if process is None:
             if record.pid or record.began:
-                now = format_time(self._setting.clock.now())
-                self.last = Terminated(code=UNKNOWN, reason="Unknown", began=record.began, finished=now)
+                self.last = self._ended(reap(record.pid), record.began)
                 self.restarts += 1
             self.state = Waiting("ContainerCreating")
             return False
         self._process = process
         self._note(record, pid)
         self.state = Running(record.began or format_time(self._setting.clock.now()), pid)
-        self._was_adopted = True
-        self._failures = 0
+        since = parse_time(record.began) if record.began else self._setting.clock.now()
+        self._ran = (self._setting.clock.now() - since).total_seconds()
         if self._was_started:
             self.started.set()
-        self._set_ready(self._was_ready)
+        self.set_ready(self._was_ready)
         self._setting.changed()
         return True
 
@@ -120,15 +123,16 @@ class Container:
     def runs(self) -> bool:
         return self._process is not None
 
+    @property
+    def done(self) -> bool:
+        """Whether it has ended well: all that an init container is for."""
+        return isinstance(self.state, Terminated) and self.state.code == 0
+
     def release(self) -> None:
         """Follow it no more; it goes on."""
         if self._process is not None:
             self._process.release()
             self._process = None
-
-    def unready(self) -> None:
-        """It is to go: no requests any more."""
-        self._set_ready(False)
 
     async def end(self, grace: float) -> None:
         """SIGTERM, and SIGKILL after a while; nothing is started again. Returns when it has ended."""
@@ -138,7 +142,7 @@ class Container:
             self._process = None
             await self._cleared()
             self.state = self._ended(code, began)
-        self._set_ready(False)
+        self.set_ready(False)
         self._setting.folder.forget(self.name)
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -146,13 +150,10 @@ class Container:
     async def _start(self) -> None:
         """Until there is a process, or an attempt at one that failed."""
         setting, waits = self._setting, 0
+        mark = f"{setting.folder.uid}/{self.name}/{self.restarts}"
         while True:
             try:
-                places = await filled(setting.client, setting.pod, setting.folder, setting.address)
-                environment = await environment_of(setting.client, setting.pod, self.spec, setting.address)
-                environment |= variables(self.spec, places)
-                mark = f"{setting.folder.uid}/{self.name}/{self.restarts}"
-                self._launch = await setting.launcher.launch(setting, self.spec, environment, places, mark)
+                self._launch = await self._made(mark)
                 break
             except CannotStart as problem:
                 self._wait(problem.reason, problem.message)
@@ -177,11 +178,18 @@ class Container:
             setting.tell("Failed", f"container {self.name} could not be started: {_said(error)}")
             return
         self._note(msgspec.structs.replace(record, began=now), pid)
-        self._was_adopted = self._was_ready = self._was_started = False
+        self._ran = 0.0
         self._process = Process(pid)
         self._why = ""
         self.state = Running(now, pid)
         setting.changed()
+
+    async def _made(self, mark: str = "") -> Launch:
+        setting = self._setting
+        places = await filled(setting.client, setting.pod, setting.folder, setting.address)
+        environment = await environment_of(setting.client, setting.pod, self.spec, setting.address)
+        environment |= variables(self.spec, places)
+        return await setting.launcher.launch(setting, self.spec, environment, places, mark)
 
     def _note(self, record: Record, pid: int) -> None:
         if record.pid != pid:
@@ -196,7 +204,9 @@ class Container:
             return self.state.code if isinstance(self.state, Terminated) else UNKNOWN
         began = self.state.since if isinstance(self.state, Running) else ""
         at = self._setting.clock.monotonic()
-        watching = asyncio.create_task(self._watch(process), name=f"probes of {self.name}")
+        prober = Prober(self, self._setting.clock, self._setting.tell, self._ran)
+        watching = asyncio.create_task(prober.watch(started=self.started.is_set(), ready=self.ready))
+        watching.add_done_callback(self._watched)
         try:
             code = await asyncio.shield(process.ended)
         finally:
@@ -205,8 +215,9 @@ class Container:
         await self._cleared()
         self._failures = 1 if self._setting.clock.monotonic() - at >= STEADY else self._failures + 1
         self.started.clear()
-        self._set_ready(False)
+        self.set_ready(False)
         self.state = self._ended(code, began)
+        self._setting.folder.write(Record(container=self.name, mark="", restarts=self.restarts + 1))
         self._setting.changed()
         return code
 
@@ -214,6 +225,10 @@ class Container:
         reason = "Unknown" if code == UNKNOWN else ""
         now = format_time(self._setting.clock.now())
         return Terminated(code=code, reason=reason, message=self._why, began=began, finished=now)
+
+    def _watched(self, watching: asyncio.Task[None]) -> None:
+        if not watching.cancelled() and (error := watching.exception()) is not None:
+            log.error("the probes of a container broke off", container=self.name, exc_info=error)
 
     async def _pause(self) -> None:
         """After an end and before the next start."""
@@ -225,12 +240,9 @@ class Container:
         await self._setting.clock.sleep(seconds)
 
     async def _cleared(self) -> None:
-        if self._launch is not None or (record := self._setting.folder.read(self.name)) is None:
-            name = self._launch.name if self._launch is not None else ""
-        else:
-            name = record.name
-        if name:
-            await self._setting.launcher.clear(name)
+        record = self._setting.folder.read(self.name)
+        if record is not None and record.name:
+            await self._setting.launcher.clear(record.name)
 
     def _wait(self, reason: str, message: str) -> None:
         state = Waiting(reason, message)
@@ -238,79 +250,9 @@ class Container:
             self.state = state
             self._setting.changed()
 
-    def _set_ready(self, ready: bool) -> None:
-        if ready is not self.ready:
-            self.ready = ready
-            self._setting.changed()
+    # --- what its probes ask for -------------------------------------------------------------------------------------
 
-    # --- probes ------------------------------------------------------------------------------------------------------
-
-    async def _watch(self, process: Process) -> None:
-        """Probe while it runs: first until it has started, then its readiness and its life side by side."""
-        startup, readiness, liveness = (probe_of(self.spec.get(f"{each}Probe")) for each in PROBES)
-        if not self.started.is_set():
-            if startup is not None and not await self._begins(startup, process):
-                return
-            self.started.set()
-            self._setting.changed()
-        if readiness is None:
-            self._set_ready(True)
-        async with asyncio.TaskGroup() as group:
-            if readiness is not None:
-                group.create_task(self._readies(readiness))
-            if liveness is not None:
-                group.create_task(self._lives(liveness, process))
-
-    async def _begins(self, probe: Probe, process: Process) -> bool:
-        tally = Tally()
-        await self._delay(probe)
-        while tally.verdict is None:
-            problem = await self._eagerly(probe)
-            tally = counted(tally, probe, not problem)
-            if problem:
-                self._setting.tell("Unhealthy", f"startup probe of {self.name} failed: {problem}")
-        if tally.verdict is False:
-            await self._fail("startup", probe, process)
-            return False
-        return True
-
-    async def _readies(self, probe: Probe) -> None:
-        tally, fresh = Tally(verdict=self.ready or None), not self.ready
-        await self._delay(probe)
-        while True:
-            problem = await (self._eagerly(probe) if fresh else self._ask(probe))
-            tally = counted(tally, probe, not problem)
-            if problem:
-                self._setting.tell("Unhealthy", f"readiness probe of {self.name} failed: {problem}")
-            if tally.verdict is not None:
-                self._set_ready(tally.verdict)
-            if not (fresh and problem):  # else a period has passed already
-                fresh = False
-                await self._setting.clock.sleep(probe.period)
-
-    async def _lives(self, probe: Probe, process: Process) -> None:
-        tally = Tally()
-        await self._delay(probe)
-        while tally.verdict is not False:
-            problem = await self._ask(probe)
-            tally = counted(tally, probe, not problem)
-            if problem:
-                self._setting.tell("Unhealthy", f"liveness probe of {self.name} failed: {problem}")
-            if tally.verdict is not False:
-                await self._setting.clock.sleep(probe.period)
-        await self._fail("liveness", probe, process)
-
-    async def _eagerly(self, probe: Probe) -> str:
-        """Ask until it succeeds, for one period; the last problem, or ""."""
-        problem = ""
-        for moment in eager_pauses(probe.period):
-            problem = await self._ask(probe)
-            if not problem:
-                return ""
-            await self._setting.clock.sleep(moment)
-        return problem
-
-    async def _ask(self, probe: Probe) -> str:
+    async def ask(self, probe: Probe) -> str:
         return await ask(
             probe.ask,
             address=self._setting.address,
@@ -320,31 +262,30 @@ class Container:
         )
 
     async def execute(self, command: Sequence[str], timeout: float) -> str:
-        """Run a command as this container would."""
-        launch = self._launch
-        if launch is None:  # adopted: what it was started with is made again
-            setting = self._setting
-            environment = await environment_of(setting.client, setting.pod, self.spec, setting.address)
-            places = await filled(setting.client, setting.pod, setting.folder, setting.address)
-            launch = await setting.launcher.launch(
-                setting, self.spec, environment | variables(self.spec, places), places
-            )
-        return await self._setting.launcher.execute(launch, command, timeout)
+        """Run a command as this container would; "" when it succeeded, else what is wrong. TimeoutError, OSError."""
+        if self._launch is None:  # adopted: what it was started with is made again
+            try:
+                self._launch = await self._made()
+            except (CannotStart, *FAILURES) as error:
+                return str(error)
+        return await self._setting.launcher.execute(self._launch, command, timeout)
 
-    async def _delay(self, probe: Probe) -> None:
-        """What is left of the delay: an adopted process may have run for long."""
-        since = parse_time(self.state.since) if isinstance(self.state, Running) else self._setting.clock.now()
-        run = (self._setting.clock.now() - since).total_seconds() if self._was_adopted else 0.0
-        if probe.delay > run:
-            await self._setting.clock.sleep(probe.delay - run)
+    def set_ready(self, ready: bool) -> None:
+        if ready is not self.ready:
+            self.ready = ready
+            self._setting.changed()
 
-    async def _fail(self, which: str, probe: Probe, process: Process) -> None:
-        self._why = f"ended because its {which} probe failed {probe.failures} times"
-        self._setting.tell("Killing", f"container {self.name} is {self._why}")
-        self._set_ready(False)
-        await process.end(self._setting.grace)
+    def set_started(self) -> None:
+        self.started.set()
+        self._setting.changed()
 
-    _was_adopted = False
+    async def fail(self, which: str, probe: Probe) -> None:
+        process = self._process
+        if process is not None:
+            self._why = f"ended because its {which} probe failed {probe.failures} times"
+            self._setting.tell("Killing", f"container {self.name} is {self._why}")
+            self.set_ready(False)
+            await process.end(self._setting.grace)
 
     def status(self) -> dict[str, Any]:
         """As `containerStatuses` has it."""
@@ -361,9 +302,6 @@ class Container:
         if isinstance(self.state, Running) and self.state.pid:
             shown["containerID"] = f"process://{self.state.pid}"
         return shown
-
-
-PROBES = ("startup", "readiness", "liveness")
 
 
 def _said(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -32,8 +31,7 @@ async def _end(folder: Folder, clear: Launcher, grace: float) -> None:
     await asyncio.gather(*(_end_one(pid, grace) for record in folder.records() if (pid := living(record))))
     for record in folder.records():
         if record.name:
-            with contextlib.suppress(OSError, TimeoutError):
-                await clear.clear(record.name)
+            await clear.clear(record.name)
 
 
 async def _end_one(pid: int, grace: float) -> None:

@@ -10,6 +10,7 @@ generations mounted (cgroups in hybrid mode) crun does not work, and runc is cho
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -75,7 +76,8 @@ class Runtimes:
 
     async def clear(self, name: str) -> None:
         """A container goes on when the podman that started it is killed."""
-        await outcome((_program(), "rm", "--force", "--ignore", "--time=0", name), _own(), Path("/"), PATIENCE)
+        with contextlib.suppress(OSError, TimeoutError):
+            await outcome((_program(), "rm", "--force", "--ignore", "--time=0", name), _own(), Path("/"), PATIENCE)
 
     async def _problem(self) -> str:
         now = self._clock.monotonic()

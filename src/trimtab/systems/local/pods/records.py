@@ -28,7 +28,8 @@ from trimtab.systems.local.pods.names import MARK
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One container's process. `pid` is 0 while it is being started; `start` is in ticks since `boot`."""
+    """One container's process. `pid` is 0 while it is being started, and `mark` is empty when it has ended; `start` is in
+    ticks since `boot`."""
 
     container: str
     mark: str
@@ -101,7 +102,7 @@ def living(record: Record) -> int:
     if record.pid:
         same = record.boot == boot_id() and started_at(record.pid) == record.start
         return record.pid if same else 0
-    return _marked(record.mark)
+    return _marked(record.mark) if record.mark else 0
 
 
 def started_at(pid: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from trimtab.client.transport import FAILURES
@@ -17,7 +17,6 @@ from trimtab.systems.local.pods.container import Container, Setting
 from trimtab.systems.local.pods.names import DRAIN
 from trimtab.systems.local.pods.probes import ask, ports_of
 from trimtab.systems.local.pods.problem import CannotStart
-from trimtab.systems.local.pods.states import Waiting
 
 Document = Mapping[str, Any]
 
@@ -45,13 +44,21 @@ class PodRun:
         self.containers = _containers(setting, spec["containers"], status.get("containerStatuses") or ())
         self.was_ready = _was_ready(status)
         self._task: asyncio.Task[None] | None = None
-        if self.init:
-            for each in self.containers:
-                if isinstance(each.state, Waiting):
-                    each.state = Waiting("PodInitializing")
 
     def begin(self) -> None:
-        self._task = asyncio.create_task(self._live(), name=f"pod {self.setting.pod['metadata']['name']}")
+        """Adopt what runs already, at once, so that no status tells of less; then start the rest."""
+        self.setting.folder.make()
+        self._adopt()
+        ready = all(each.done or (each.runs and _is_sidecar(each)) for each in self.init)
+        self.stage = Stage.RUNNING if ready else Stage.INITIALIZING
+        self._go_on(self._live())
+
+    def _adopt(self) -> None:
+        for container in (*(each for each in self.init if not each.done), *self.containers):
+            container.adopt()
+
+    def _go_on(self, life: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.create_task(life, name=f"pod {self.setting.pod['metadata']['name']}")
         self._task.add_done_callback(lambda _: self.setting.changed())
 
     def finish(self) -> None:
@@ -60,8 +67,11 @@ class PodRun:
             return
         before, new = self._task, self.stage is Stage.NEW
         self.stage = Stage.ENDING
-        self._task = asyncio.create_task(self._finish(before, new))
-        self._task.add_done_callback(lambda _: self.setting.changed())
+        if new:  # from an earlier life of ours
+            self._adopt()
+        for container in self._all:
+            container.set_ready(False)
+        self._go_on(self._finish(before))
 
     async def release(self) -> None:
         """Let go of it, as when we end ourselves. The processes go on."""
@@ -81,11 +91,9 @@ class PodRun:
         return (*self.init, *self.containers)
 
     async def _live(self) -> None:
-        self.setting.folder.make()
-        self.stage = Stage.INITIALIZING
         async with asyncio.TaskGroup() as group:
             for container in self.init:
-                if container.spec.get("restartPolicy") == "Always":  # a sidecar: it goes on beside the others
+                if _is_sidecar(container):
                     group.create_task(container.live())
                     await container.started.wait()
                 else:
@@ -95,15 +103,9 @@ class PodRun:
             for container in self.containers:
                 group.create_task(container.live())
 
-    async def _finish(self, before: asyncio.Task[None] | None, new: bool) -> None:
+    async def _finish(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await ended(before)
-        if new:  # from an earlier life of ours
-            for container in self._all:
-                container.adopt()
-        for container in self._all:
-            container.unready()
-        self.setting.changed()
         if self.was_ready:
             await self.setting.clock.sleep(drain_of(self.setting.pod, self.setting.grace))
         await asyncio.gather(*(self._end(container) for container in self._all))
@@ -150,6 +152,11 @@ def drain_of(pod: Document, grace: float) -> float:
 def _containers(setting: Setting, specs: Sequence[Document], statuses: Sequence[Document]) -> list[Container]:
     before = {status["name"]: status for status in statuses}
     return [Container(setting, spec, before.get(spec["name"])) for spec in specs]
+
+
+def _is_sidecar(container: Container) -> bool:
+    """An init container that goes on beside the others, and need only have started."""
+    return container.spec.get("restartPolicy") == "Always"
 
 
 def _was_ready(status: Document) -> bool:

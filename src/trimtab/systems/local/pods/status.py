@@ -28,7 +28,7 @@ def pod_status(
         ("PodScheduled", True, ("", "")),
         ("Initialized", initialized, ("", "") if initialized else uninitialized),
         ("ContainersReady", initialized and not unready, why),
-        ("Ready", initialized and not unready and not deleting, why if unready else going),
+        ("Ready", initialized and not unready and not deleting, going if deleting else why),
     )
     status: dict[str, Any] = {
         "phase": _phase(containers, initialized),
