@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.conftest import client, scheme
+from tests.runtime.conftest import ADMIN, client, scheme
 from tests.systems.delivery.stage import Stage
 from trimtab.client.api import ApiClient
 from trimtab.model import istio
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.prepare import prepare
 from trimtab.runtime.system import NAMESPACE, System
+from trimtab.server.core import Server
+from trimtab.server.local import local_client
+from trimtab.store.memory import MemoryStore
 from trimtab.systems.delivery.kinds import CanaryDeployment, MetricTemplate, ReleaseGroup
 
 __all__ = ["client", "scheme"]
@@ -33,6 +36,10 @@ async def namespace(client: ApiClient) -> str:
 @pytest.fixture
 async def defined(client: ApiClient, scheme: Scheme) -> ApiClient:
     """The kinds are served, and the system's namespace is there."""
+    return await _defined(client, scheme)
+
+
+async def _defined(client: ApiClient, scheme: Scheme) -> ApiClient:
     for kind in KINDS:
         scheme.register(kind)
     await prepare(client, (System(name="delivery", kinds=KINDS),), rights=False)
@@ -47,3 +54,20 @@ async def stage(defined: ApiClient, namespace: str, tmp_path: Path) -> AsyncIter
     made = Stage(defined, namespace, tmp_path)
     yield made
     await made.close()
+
+
+@pytest.fixture
+async def here(scheme: Scheme, tmp_path: Path) -> AsyncIterator[Stage]:
+    """The same on our own server alone, for what a server has no part in."""
+    store = MemoryStore()
+    server = Server(store)
+    await server.start()
+    try:
+        client = await _defined(local_client(server, ADMIN, scheme), scheme)
+        await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+        made = Stage(client, "shop", tmp_path)
+        yield made
+        await made.close()
+    finally:
+        await server.stop()
+        await store.close()

@@ -9,12 +9,15 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.systems.delivery.hours import Busy
+
 
 class Gauge:
     """`rates` are requests a second of a workload, and the share of them that fails."""
 
-    def __init__(self, clock: Any) -> None:
-        self._clock, self._runner, self._port = clock, None, 0  # type: ignore[var-annotated]
+    def __init__(self, clock: Any, busy: Busy) -> None:
+        self._clock, self._busy, self._port = clock, busy, 0
+        self._runner: web.AppRunner | None = None
         self.rates: Callable[[str], tuple[float, float]] = lambda workload: (10.0, 0.0)
         self.down = False
         self.queries: list[str] = []
@@ -29,7 +32,7 @@ class Gauge:
         if self._runner is not None:
             return
         application = web.Application()
-        application.router.add_route("*", "/api/v1/query", self._query)
+        application.router.add_route("*", "/api/v1/query", self._counted)
         self._runner = web.AppRunner(application)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -39,6 +42,10 @@ class Gauge:
     async def close(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def _counted(self, request: web.Request) -> web.Response:
+        with self._busy.at_work():
+            return await self._query(request)
 
     async def _query(self, request: web.Request) -> web.Response:
         form = {**request.query, **(await request.post() if request.method == "POST" else {})}

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from tests.runtime.widgets import PATIENCE, until_found, until_gone
 from tests.systems.delivery.gauge import Gauge
-from tests.systems.images.station import LeapClock
+from tests.systems.delivery.hours import Busy, IdleClock
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import EventType, Query, Ref
 from trimtab.model.conditions import Condition, get_condition
@@ -153,8 +153,10 @@ class Stage:
 
     def __init__(self, client: ApiClient, namespace: str, folder: Path) -> None:
         self.client, self.namespace = client, namespace
-        self.clock: Any = LeapClock()
-        self.gauge = Gauge(self.clock)
+        self.busy = Busy(client)
+        client = self.client = self.busy.client
+        self.clock: Any = IdleClock(self.busy)
+        self.gauge = Gauge(self.clock, self.busy)
         self.players = Players(client, namespace)
         self.blobs = FolderBlobs(folder / "blobs")
         self._folder = folder
@@ -260,12 +262,18 @@ class Stage:
 
     async def until(self, holds: Callable[[CanaryDeploymentStatus], Any], name: str = "web") -> CanaryDeployment:
         """The object, as soon as this is true of its status. Time passes meanwhile, as fast as it can."""
-        awaited = asyncio.create_task(
-            until_found(self.client, CanaryDeployment, name, self.namespace, lambda o: o.status and holds(o.status))
+        found: CanaryDeployment = await self.until_object(
+            CanaryDeployment, name, lambda found: found.status and holds(found.status)
         )
-        while not (await asyncio.wait((awaited,), timeout=0.05))[0]:
-            self.clock.leap(0.5)
-        return awaited.result()
+        return found
+
+    async def until_object(self, kind: Any, name: str, holds: Callable[[Any], Any]) -> Any:
+        """The same of any object."""
+        return await self.clock.passing(until_found(self.client, kind, name, self.namespace, holds))
+
+    async def quiet(self) -> None:
+        """Everything that is to happen now has happened. No time passes."""
+        await self.busy.over()
 
     async def phase(self, phase: str, name: str = "web") -> CanaryDeployment:
         return await self.until(lambda status: status.phase == phase, name)
@@ -278,8 +286,8 @@ class Stage:
         assert found.status.history[0].outcome == outcome, found.status.history[0]
         return found
 
-    async def until_gone(self, kind: Any, name: str) -> None:
-        await until_gone(self.client, kind, name, self.namespace)
+    async def until_gone(self, kind: Any, name: str = "web") -> None:
+        await self.clock.passing(until_gone(self.client, kind, name, self.namespace))
 
     async def document(self, kind: Any, name: str = "web") -> Mapping[str, Any]:
         return (await self.client.get(kind, name, self.namespace)).raw
@@ -295,8 +303,15 @@ class Stage:
         return [event.reason for event in found]
 
     async def later(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let so much time pass, and what is due then happen."""
+        await self.quiet()
         self.clock.leap(seconds)
+        await self.quiet()
+
+    async def told(self, reason: str) -> list[str]:
+        """What events with this reason say."""
+        found = (await self.client.list(Event, Query(namespace=self.namespace))).items
+        return [str(event.raw.get("note") or event.raw.get("message")) for event in found if event.reason == reason]
 
 
 def condition(canary: CanaryDeployment, kind: str) -> Condition | None:
