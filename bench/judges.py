@@ -39,7 +39,9 @@ PARTS = 6
 """Of a window: what a judge of values sees one by one."""
 TYPICAL, SPREAD = 100.0, 0.5
 """Latencies are log-normal: this median in ms; 99 of 100 are below 320 ms."""
-POOL = 4000
+BUCKETS = (0, 0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000)
+"""Bounds of Istio's histogram, in ms."""
+POOL = 2000
 
 
 class Ending(NamedTuple):
@@ -75,7 +77,7 @@ class Errors(NamedTuple):
 
 
 class Latencies(NamedTuple):
-    """A window: the means of its parts, and the canary's slowest request, which is its P99 up to 100 requests."""
+    """A window: the means of its parts, by a histogram, and the canary's slowest request, which is its P99 up to 100 requests."""
 
     canary: tuple[float, ...]
     stable: tuple[float, ...]
@@ -224,26 +226,33 @@ def _errors(dice: random.Random, *, requests: int, more: float, since: int = 0, 
 
 def _latencies(dice: random.Random, requests: int, more: float) -> Latencies:
     count = requests // PARTS
-    ours, theirs = _pool(count), _pool(count * STABLE)
+    ours, theirs = _pool(count, more), _pool(count * STABLE, 0.0)
     canary = [ours[dice.randrange(POOL)] for _ in range(PARTS)]
     stable = [theirs[dice.randrange(POOL)] for _ in range(PARTS)]
     return Latencies(
-        tuple(mean * (1 + more) for mean, _ in canary),
+        tuple(mean for mean, _ in canary),
         tuple(mean for mean, _ in stable),
-        max(slowest for _, slowest in canary) * (1 + more),
+        max(slowest for _, slowest in canary),
         count * PARTS,
     )
 
 
 @functools.cache
-def _pool(count: int) -> list[tuple[float, float]]:
-    """Parts of windows with so many requests to draw from: their mean and the slowest."""
-    dice = random.Random(count)
+def _pool(count: int, more: float) -> list[tuple[float, float]]:
+    """Parts of windows with so many requests to draw from: their mean, and the slowest."""
+    dice = random.Random(f"{count} {more}")
     parts = []
     for _ in range(POOL):
-        values = [dice.lognormvariate(math.log(TYPICAL), SPREAD) for _ in range(count)]
-        parts.append((fmean(values), max(values)))
+        values = [dice.lognormvariate(math.log(TYPICAL * (1 + more)), SPREAD) for _ in range(count)]
+        parts.append((fmean(_middle(value) for value in values), max(values)))
     return parts
+
+
+def _middle(value: float) -> float:
+    """Of the bucket that a latency falls into: all that a histogram tells. A mean of these does not depend on how many
+    requests there were, as a high quantile of a few does: the P99 of three is lower than that of thirty."""
+    place = bisect(BUCKETS, value)
+    return (BUCKETS[place - 1] + BUCKETS[place]) / 2
 
 
 def _binomial(dice: random.Random, count: int, share: float) -> int:

@@ -15,7 +15,7 @@ from msgspec import UnsetType
 from trimtab.systems.delivery.judging.chances import Share, above, exceeds
 from trimtab.systems.delivery.judging.opinion import Opinion, failed, held, passed
 from trimtab.systems.delivery.judging.ranks import higher
-from trimtab.systems.delivery.judging.wording import number, share, worded
+from trimtab.systems.delivery.judging.wording import chance, number, share, worded
 from trimtab.systems.delivery.kinds.analysis import DURATION, SUCCESS_RATE, Metric
 from trimtab.systems.delivery.kinds.canary import Evidence
 from trimtab.systems.delivery.measuring.contract import Measured
@@ -32,29 +32,39 @@ requests as it would have at the very edge of harm. So the first failure alone n
 
 
 def bayes(metric: Metric, measured: Measured, evidence: Evidence) -> Opinion:
-    """The chance that the canary's share of failures is above stable's by more than the margin. Before anything is seen,
-    that a change changes nothing is as likely as that it does; this is what lets a healthy canary pass on little
-    traffic. Where stable gets no requests, what thresholdRange allows takes its place."""
+    """The chance that the canary's share of failures is above stable's by more than the margin. Where stable gets no
+    requests, what thresholdRange allows takes its place."""
     margin = MARGIN if isinstance(metric.compare.margin, UnsetType) else metric.compare.margin
     sure = metric.compare.confidence
     said = _failures("the canary", evidence.canary_failed, evidence.canary_total)
     if evidence.stable_total > 0:
-        stable = Share(evidence.stable_failed + 0.5, evidence.stable_total - evidence.stable_failed + 0.5)
-        edge = min(1.0, stable.failed / sum(stable) + margin)
-        believed = _posterior(evidence, edge)
-        chance = exceeds(believed, stable, margin) * _changed(evidence, believed, stable)
+        harm = chance_of_harm(evidence, margin)
         said += f", {_failures('stable', evidence.stable_failed, evidence.stable_total)}"
         worse = f"it is worse by more than {share(margin)}"
     elif not isinstance(metric.threshold_range, UnsetType) and not isinstance(metric.threshold_range.min, UnsetType):
         edge = min(1.0, max(0.0, 1 - metric.threshold_range.min / 100))
-        chance = above(_posterior(evidence, edge), edge)
+        harm = above(_updated(_prior(edge), evidence), edge)
         worse = f"more than {share(edge)} fail"
     else:
         return held("stable got no requests to compare with")
-    message = f"{said}: the chance that {worse} is {share(chance)}"
-    if chance >= sure:
+    message = f"{said}: the chance that {worse} is {chance(harm)}"
+    if harm >= sure:
         return failed(message)
-    return passed(message) if chance <= 1 - sure else held(message)
+    return passed(message) if harm <= 1 - sure else held(message)
+
+
+def chance_of_harm(evidence: Evidence, margin: float) -> float:
+    """The chance that the canary's share of failures is above stable's by more than the margin.
+
+    Before anything is seen, that a change changes nothing is as likely as that it does. This is what lets a healthy
+    canary pass on little traffic: its counts are just what stable's share foretells.
+    """
+    stable = Share(evidence.stable_failed + 0.5, evidence.stable_total - evidence.stable_failed + 0.5)
+    prior = _prior(stable.failed / sum(stable) + margin)
+    canary = _updated(prior, evidence)
+    differs = _log_beta(canary) - _log_beta(prior)
+    same = _log_beta(_updated(stable, evidence)) - _log_beta(stable)
+    return exceeds(canary, stable, margin) / (1 + math.exp(min(700.0, same - differs)))
 
 
 def mann_whitney(metric: Metric, measured: Measured, evidence: Evidence) -> Opinion:
@@ -100,23 +110,20 @@ def worse_when(metric: Metric) -> tuple[bool, bool]:
     return (high, low) if low or high else (True, False)
 
 
-def _posterior(evidence: Evidence, edge: float) -> Share:
-    """What is known of the canary. `edge` is the share above which there is harm."""
+def _prior(edge: float) -> Share:
+    """Of a canary that differs from stable. `edge` is the share above which there is harm."""
     edge = min(0.5, max(edge, 1e-9))
+    return Share(PRIOR, PRIOR * (1 - edge) / edge)
+
+
+def _updated(known: Share, evidence: Evidence) -> Share:
+    """What is known once the canary's counts are."""
     passes = evidence.canary_total - evidence.canary_failed
-    return Share(PRIOR + evidence.canary_failed, PRIOR * (1 - edge) / edge + passes)
+    return Share(known.failed + evidence.canary_failed, known.passed + passes)
 
 
-def _changed(evidence: Evidence, believed: Share, stable: Share) -> float:
-    """The chance that the canary has a share of its own and not that of stable: which of the two foretold its counts."""
-    count, rest = evidence.canary_failed, evidence.canary_total - evidence.canary_failed
-    own = _log_beta(*believed) - _log_beta(believed.failed - count, believed.passed - rest)
-    same = _log_beta(stable.failed + count, stable.passed + rest) - _log_beta(*stable)
-    return 1 / (1 + math.exp(min(700.0, same - own)))
-
-
-def _log_beta(failed: float, passed: float) -> float:
-    return math.lgamma(failed) + math.lgamma(passed) - math.lgamma(failed + passed)
+def _log_beta(known: Share) -> float:
+    return math.lgamma(known.failed) + math.lgamma(known.passed) - math.lgamma(sum(known))
 
 
 def _no_worse(ours: Sequence[float], theirs: Sequence[float]) -> bool:

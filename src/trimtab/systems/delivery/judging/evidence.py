@@ -8,6 +8,8 @@ from trimtab.systems.delivery.kinds.canary import Evidence
 from trimtab.systems.delivery.measuring.contract import Counts, Measured
 
 VALUES = 120
+LARGEST = 1e12
+"""Requests in a window: no counter that says more can be believed."""
 
 
 def extended(evidence: Evidence, measured: Measured) -> Evidence:
@@ -24,8 +26,8 @@ def extended(evidence: Evidence, measured: Measured) -> Evidence:
 
 
 def sane(counts: Counts | None) -> Counts:
-    """Counts that can be reckoned with, whatever a foreign counter said: finite, and no more failed than there were."""
-    if counts is None or not math.isfinite(counts.total) or not math.isfinite(counts.failed):
+    """Counts that can be reckoned with, whatever a foreign counter said: no more failed than there were."""
+    if counts is None or math.isnan(counts.failed) or not counts.total <= LARGEST:
         return Counts()
     total = max(0.0, counts.total)
     return Counts(total=total, failed=min(total, max(0.0, counts.failed)))

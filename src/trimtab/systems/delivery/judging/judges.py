@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from trimtab.systems.delivery.judging.comparing import bayes, mann_whitney
-from trimtab.systems.delivery.judging.evidence import extended
+from trimtab.systems.delivery.judging.evidence import extended, sane
 from trimtab.systems.delivery.judging.opinion import Opinion, failed, held, passed
 from trimtab.systems.delivery.judging.wording import number, range_wanted, reading, worded
 from trimtab.systems.delivery.kinds.analysis import DURATION, SUCCESS_RATE, Analysis, Metric, NoData, Range
@@ -94,7 +94,7 @@ def problem(metric: Metric) -> str:
 
 def lacking(metric: Metric, measured: Measured) -> str:
     """What is missing in this window to say anything; empty when nothing is."""
-    counts = measured.canary_counts
+    counts = None if measured.canary_counts is None else sane(measured.canary_counts)
     if counts is not None and counts.total < max(metric.min_samples, 1):
         if counts.total <= 0:
             return "the canary got no requests"
@@ -158,7 +158,7 @@ def _check(metric: Metric, measured: Measured, opinion: Opinion) -> MetricCheck:
         verdict=opinion.verdict,
         value=_finite(measured.value),
         stable=_finite(measured.stable),
-        samples=UNSET if counts is None else max(0, round(counts.total)),
+        samples=UNSET if counts is None else round(sane(counts).total),
         message=opinion.message[:MESSAGE],
     )
 

@@ -31,6 +31,13 @@ def share(value: float) -> str:
     return f"{number(round(value * 100, 2))} %"
 
 
+def chance(value: float) -> str:
+    """Never quite certain."""
+    if value > 0.999:
+        return "above 99.9 %"
+    return "below 0.1 %" if value < 0.001 else f"{number(round(value * 100, 1))} %"
+
+
 def reading(metric: Metric, measured: Measured) -> str:
     """What was measured, as the first half of a sentence."""
     value, counts = measured.value, measured.canary_counts
