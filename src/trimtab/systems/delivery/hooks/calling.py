@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UnsetType
@@ -57,29 +56,29 @@ class Hooks:
 
     async def _one(self, hook: Webhook, point: Hook, canary: CanaryDeployment, run: RunStatus) -> _Said:
         from trimtab.runtime.outbound import OutboundError
+        from trimtab.runtime.outbound.redirect import url_of
         from trimtab.runtime.outbound.tls import TlsError
 
         try:
-            async with asyncio.timeout(hook.timeout.seconds):
+            async with asyncio.timeout(hook.timeout.seconds) as time:
                 trust = await self._trust(hook, canary.namespace)
-                headers: dict[str, str | Redacted] = {"Idempotency-Key": idempotency_key(point, run)}
-                if trust.token is not None:
-                    headers["Authorization"] = bearer(trust.token)
-                parts = urlsplit(hook.url)
-                port = parts.port or (443 if parts.scheme == "https" else 80)
-                way = Way(parts.hostname or "", port, trust.ca, hook.retries)
-                async with (
-                    self._connections.to(way) as outbound,
-                    outbound.request(
-                        "POST",
-                        hook.url,
-                        headers=headers,
-                        body=payload(hook, canary, run),
-                        timeout=hook.timeout.seconds,
-                        idempotent=True,  # the key makes it so
-                    ) as response,
-                ):
-                    return await _answered(hook, response, trust.token)
+            headers: dict[str, str | Redacted] = {"Idempotency-Key": idempotency_key(point, run)}
+            if trust.token is not None:
+                headers["Authorization"] = bearer(trust.token)
+            target = url_of(hook.url)
+            way = Way(target.host or "", target.port or 0, trust.ca, hook.retries)
+            async with (
+                self._connections.to(way) as outbound,
+                outbound.request(
+                    "POST",
+                    hook.url,
+                    headers=headers,
+                    body=payload(hook, canary, run),
+                    timeout=(time.when() or 0.0) - asyncio.get_running_loop().time(),
+                    idempotent=True,  # the key makes it so
+                ) as response,
+            ):
+                return await _answered(hook, response, trust.token)
         except OutboundError as error:
             late = getattr(error, "final", False)
             return _Said(hook.name, "failed", f"no answer within {hook.timeout}" if late else _why(error))
