@@ -194,6 +194,13 @@ async def test_resume_names_what_else_holds_it(
     assert said in trimtab("canary", "resume", "web").out
 
 
+async def test_a_gate_that_was_approved_while_paused_is_not_waited_for(trimtab: Program, stage: Stage) -> None:
+    await stage.put(progressing(going(waiting_for=f"{RUN}/promotion"), phase="WaitingPromotion"))
+    trimtab("canary", "pause", "web")
+    trimtab("canary", "promote", "web")
+    assert trimtab("canary", "resume", "web").out == "canarydeployment/web goes on\n"
+
+
 # abort and retry
 
 

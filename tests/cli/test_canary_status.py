@@ -15,7 +15,7 @@ from trimtab.cli.canary_show import CHECKS, bar, lines, summary
 from trimtab.client.protocol import Ref
 from trimtab.model.clock import format_micro_time
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, Counters
 from trimtab.systems.delivery.kinds.fields import PAUSE
 
 LATER = NOON + timedelta(minutes=3)
@@ -56,6 +56,18 @@ def test_checks_are_a_table_with_a_row_for_each_metric() -> None:
     assert text[at + 1].split() == row.split()
     assert text[at + 2].split() == ["12:00:42", "2", "25", "%", "Inconclusive", "no", "traffic"]
     assert text[at].index("VERDICT") == text[at + 1].index("Fail") == text[at + 2].index("Inconclusive")
+
+
+def test_columns_in_which_nothing_is_said_are_left_out() -> None:
+    text = told(progressing(going(checks=(check("Pass", metrics=()),))))
+    assert [line.split() for line in text[-2:]] == [
+        ["CHECKED", "STEP", "WEIGHT", "VERDICT"],
+        ["12:00:42", "2", "25", "%", "Pass"],
+    ]
+
+
+def test_more_passes_than_needed_are_not_counted_against_the_need() -> None:
+    assert "checks     3 passed at this step, 0 of 3 failed" in told(progressing(going(counters=Counters(passes=3))))
 
 
 @pytest.mark.parametrize(

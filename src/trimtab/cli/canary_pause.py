@@ -8,7 +8,7 @@ from trimtab.cli.canary_find import annotation, called, canary_of, run_of
 from trimtab.cli.canary_promote import where
 from trimtab.cli.codes import OK, USAGE, Problem, run
 from trimtab.systems.delivery.kinds import CanaryDeployment
-from trimtab.systems.delivery.kinds.fields import PAUSE
+from trimtab.systems.delivery.kinds.fields import APPROVE, PAUSE
 
 BY_HAND = "paused by hand"
 MAX_REASON = 1024
@@ -59,6 +59,8 @@ def _but(canary: CanaryDeployment) -> str:
     going = run_of(canary)
     if canary.spec.suspend:
         return "; but spec.suspend holds it: set that to false"
+    if going is not None and going.waiting_for and annotation(canary, APPROVE) == going.waiting_for:
+        return ""  # it was approved meanwhile
     if going is not None and going.frozen:
         return (
             f"; but it is frozen, because its checks failed: `trimtab canary promote {canary.name}` forgives them, "

@@ -176,7 +176,7 @@ def _show(canary: CanaryDeployment, chosen: Recorded, options: Options, found: R
 
 def _ending(found: Replay) -> str:
     if found.ending == "Unfinished":
-        return f"Unfinished after {found.checks} checks, at step {found.step + 1}"
+        return f"Unfinished after {found.checks} check{'' if found.checks == 1 else 's'}, at step {found.step + 1}"
     why = " ".join(text for text in (found.reason, found.message) if text)
     return f"{found.ending} at check {found.checks}, {_clock(found.time)}" + (f": {shown(why)}" if why else "")
 

@@ -60,8 +60,9 @@ def summary(canary: CanaryDeployment) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool = False) -> list[str]:
-    """Aligned columns."""
-    titles = [name.upper() for name in headers]
+    """Aligned columns, but for those in which nothing is said."""
+    used = [i for i in range(len(headers)) if any(row[i] for row in rows)]
+    titles, rows = [headers[i].upper() for i in used], [[row[i] for i in used] for row in rows]
     widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
 
     def line(cells: Sequence[str], paint: bool) -> str:
@@ -133,7 +134,7 @@ def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
 
 def _counters(going: RunStatus, analysis: Analysis) -> str:
     counted, step = going.counters, step_of(going)
-    wanted = f" of {step.passes}" if step is not None else ""
+    wanted = f" of {step.passes}" if step is not None and counted.passes < step.passes else ""
     said = f"{counted.passes}{wanted} passed at this step, {counted.failed} of {analysis.threshold} failed"
     said += f", {counted.held} without a verdict" if counted.held else ""
     return said + (f", {counted.errors} could not be made" if counted.errors else "")
