@@ -64,6 +64,7 @@ class GatewayController(Controller[Service]):
             raise ValueError("the local data plane needs a data directory")
         self._folder: Path = context.data_dir / "gateway"
         self._refused: dict[Key, tuple[Any, str]] = {}
+        self._refused_rules: dict[Key, tuple[Any, str]] = {}
         self._published: dict[str, str] = {}
         self._guard: asyncio.Task[None] | None = None
         self._ready = False
@@ -168,26 +169,45 @@ class GatewayController(Controller[Service]):
 
         specs: dict[Key, Any] = {key_of(each): each.spec for each in world.virtual_services}
         self._refused = {key: held for key, held in self._refused.items() if specs.get(key) == held[0]}
+        rules: dict[Key, Any] = {key_of(each): each.spec for each in world.destination_rules}
+        self._refused_rules = {key: held for key, held in self._refused_rules.items() if rules.get(key) == held[0]}
         self._held.only(set(specs))
         for _ in range(TURNS):
-            config = translate(world, self._held, {key: words for key, (_, words) in self._refused.items()})
+            words = [{key: text for key, (_, text) in each.items()} for each in (self._refused, self._refused_rules)]
+            config = translate(world, self._held, *words)
             outcome = await self._teller.tell(config)
             if INGRESS in outcome.failed and not ports.fixed_ingress():
                 self._save_ports(ports.free())
                 world = msgspec.structs.replace(world, ingress=self._ports.ingress)
                 continue
-            for name, words in outcome.failed.items():
-                self.log.error("no listener", listener=name, error=words)
+            for name, text in outcome.failed.items():
+                self.log.error("no listener", listener=name, error=text)
+            if outcome.clusters and self._blamed_rules(world, outcome.clusters):
+                continue
             if not outcome.refused:
                 break
             guilty = await culprits(config, outcome.refused, specs, self._held)
             self.log.warning("Envoy refused routes", of=sorted(map(str, guilty)), listeners=sorted(outcome.refused))
-            for key, words in guilty.items():
-                self._refused[key] = (specs[key], words)
+            for key, text in guilty.items():
+                self._refused[key] = (specs[key], text)
         for key, problems in config.problems.items():
             if not any(problem.error for problem in problems):
                 self._held.keep(key, specs[key])
         return config
+
+    def _blamed_rules(self, world: World, refused: frozenset[str]) -> bool:
+        """Leave out the DestinationRules of clusters that Envoy refused. False when none is to blame."""
+        from trimtab.systems.local.gateway.names import fqdn, meant
+
+        self.log.error("Envoy refused clusters", clusters=sorted(refused), error=self._process.last_words()[-500:])
+        blamed = False
+        for rule in world.destination_rules:
+            host = rule.spec.get("host") if isinstance(rule.spec, dict) else None
+            service = meant(host, rule.namespace) if isinstance(host, str) else None
+            if service and any(name.endswith(f"|{fqdn(service)}") for name in refused):
+                blamed = blamed or key_of(rule) not in self._refused_rules
+                self._refused_rules[key_of(rule)] = (rule.spec, self._process.last_words().splitlines()[-1][-500:])
+        return blamed
 
     def _watch_over(self) -> None:
         """Ask for a reconcile when Envoy ends."""

@@ -26,6 +26,7 @@ Document = dict[str, Any]
 Ask = Callable[[Iterable[str]], Awaitable[dict[str, Echo]]]
 
 PATIENCE = 10.0
+REJECTED = "cluster_manager.cds.update_rejected"
 SUSPECT = 0.03
 """Seconds without an echo before we ask whether it was refused."""
 
@@ -35,9 +36,10 @@ class NotEchoed(Exception):  # noqa: N818 - it reads as what happened
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Route configurations that Envoy refused, and listeners that it could not make, with its words."""
+    """Route configurations and clusters that Envoy refused, and listeners that it could not make, with its words."""
 
     refused: frozenset[str] = frozenset()
+    clusters: frozenset[str] = frozenset()
     failed: dict[str, str] = {}
 
 
@@ -51,6 +53,8 @@ class Teller:
         self._clusters: dict[str, Document] = {}
         self._listeners: dict[str, Document] = {}
         self._failed: dict[str, str] = {}
+        self._rejected = 0  # lists of clusters
+        self._kept: frozenset[str] = frozenset()
         for file in (CLUSTERS, LISTENERS):
             if not files.version(file):
                 files.put(file, ())
@@ -67,30 +71,50 @@ class Teller:
     async def tell(self, config: Config) -> Outcome:
         for name, assignment in config.endpoints.items():
             self._files.put(name, (assignment,))
-        removed = await self._tell_clusters(config)
+        removed, clusters = await self._tell_clusters(config)
         versions = await self._write_routes(config)
         await self._tell_listeners(config)
         refused = await self._await_routes(versions)
         if removed:
             self._files.put(CLUSTERS, config.clusters.values())
         self._tidy(config)
-        return Outcome(refused, dict(self._failed))
+        return Outcome(refused, clusters, dict(self._failed))
 
     # --- clusters ----------------------------------------------------------------------------------------------------
 
-    async def _tell_clusters(self, config: Config) -> bool:
-        """True when some are kept only until no route names them."""
-        known = (
-            {each["name"]: each for each in self._files.resources(CLUSTERS)} if not self._clusters else self._clusters
-        )
+    async def _tell_clusters(self, config: Config) -> tuple[bool, frozenset[str]]:
+        """Whether some are kept only until no route names them; and those that Envoy does not take."""
+        if not self._clusters:
+            self._rejected = await self._admin.count(REJECTED)
+        known = self._clusters or {each["name"]: each for each in self._files.resources(CLUSTERS)}
         fresh = {name: each for name, each in config.clusters.items() if self._clusters.get(name) != each}
         kept = {name: each for name, each in known.items() if name not in config.clusters}
+        refused: frozenset[str] = frozenset()
         if fresh or kept:
-            version, written = self._files.put(CLUSTERS, [*config.clusters.values(), *kept.values()])
-            asked = {name: version for name in fresh if known.get(name) != fresh[name]}
-            await self._until(self._admin.clusters, asked if written else dict.fromkeys(fresh, ""))
-        self._clusters = dict(config.clusters)
-        return bool(kept)
+            version, _ = self._files.put(CLUSTERS, [*config.clusters.values(), *kept.values()])
+            asked = {name: version if known.get(name) != each else "" for name, each in fresh.items()}
+            refused = await self._await_clusters(asked)
+        self._clusters = {name: each for name, each in config.clusters.items() if name not in refused}
+        return bool(kept), refused
+
+    async def _await_clusters(self, wanted: dict[str, str]) -> frozenset[str]:
+        """Envoy takes the good ones of a list and refuses the others."""
+        loop = asyncio.get_running_loop()
+        began, pause = loop.time(), 0.0005
+        while wanted:
+            for name, echo in (await self._admin.clusters(wanted)).items():
+                if wanted.get(name) in ("", echo.version):
+                    del wanted[name]
+            waited = loop.time() - began
+            if wanted and waited > SUSPECT and (count := await self._admin.count(REJECTED)) > self._rejected:
+                self._rejected = count
+                return frozenset(wanted)
+            if waited > PATIENCE:
+                raise NotEchoed(f"Envoy does not echo {', '.join(sorted(wanted)[:5])}")
+            if wanted:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.02)
+        return frozenset()
 
     # --- routes ------------------------------------------------------------------------------------------------------
 
@@ -101,7 +125,7 @@ class Teller:
             file = file_of(name)
             before = self._files.version(file)
             if name not in self._refusals and before:
-                self._refusals[name] = await self._admin.refusals(name)
+                self._refusals[name] = await self._admin.count(_rejected(name))
             version, written = self._files.put(file, (routes,))
             if not written and name in self._refusals and self._echoed.get(name) != version:
                 self._refusals[name] = -1  # it was told in an earlier life: a refusal of then is one of now
@@ -121,7 +145,7 @@ class Teller:
             waited = loop.time() - began
             if wanted and waited > SUSPECT:
                 for name in list(wanted):
-                    count = await self._admin.refusals(name)
+                    count = await self._admin.count(_rejected(name))
                     if count > max(0, self._refusals.get(name, 0)) or (count and self._refusals.get(name) == -1):
                         self._refusals[name] = count
                         refused.add(name)
@@ -170,8 +194,8 @@ class Teller:
 
     def _tidy(self, config: Config) -> None:
         """Remove what nobody is told any more."""
-        kept = {*config.endpoints, *map(file_of, config.routes)}
-        if len(kept) == self._kept:
+        kept = frozenset((*config.endpoints, *map(file_of, config.routes)))
+        if kept == self._kept:
             return
         for part in ("endpoints", "routes"):
             for name in self._files.names(part):
@@ -179,6 +203,8 @@ class Teller:
                     self._files.remove(name)
         for name in [name for name in self._echoed if name not in config.routes]:
             del self._echoed[name]
-        self._kept = len(kept)
+        self._kept = kept
 
-    _kept = -1
+
+def _rejected(route: str) -> str:
+    return f"http.{route}.rds.{route}.update_rejected"

@@ -40,10 +40,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def translate(
-    world: World, held: Mapping[Key, Document] | None = None, refused: Mapping[Key, str] | None = None
+    world: World,
+    held: Mapping[Key, Document] | None = None,
+    refused: Mapping[Key, str] | None = None,
+    refused_rules: Mapping[Key, str] | None = None,
 ) -> Config:
     """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words."""
-    rules, rule_problems = _rules(world)
+    rules, rule_problems = _rules(world, refused_rules or {})
     made, endpoints = _clusters(world, rules)
     readings, problems = _readings(world, Places(world.ports, rules), held or {}, refused or {})
     told: dict[str, Document] = {}
@@ -86,7 +89,7 @@ def translate(
     )
 
 
-def _rules(world: World) -> tuple[dict[Key, Rule], dict[Key, tuple[Problem, ...]]]:
+def _rules(world: World, refused: Mapping[Key, str]) -> tuple[dict[Key, Rule], dict[Key, tuple[Problem, ...]]]:
     """The DestinationRule of each Service: the oldest one, if it is understood."""
     found: dict[Key, Rule] = {}
     problems: dict[Key, tuple[Problem, ...]] = {}
@@ -94,6 +97,8 @@ def _rules(world: World) -> tuple[dict[Key, Rule], dict[Key, tuple[Problem, ...]
         noted: list[Problem] = []
         fields = Fields(each.spec if isinstance(each.spec, dict) else {}, "spec", noted)
         read = rule(fields)
+        if key_of(each) in refused:
+            noted.append(Problem("", f"Envoy refused it: {refused[key_of(each)]}"))
         service = names.meant(read.host, each.namespace)
         if service is None:
             fields.refuse(f"{read.host[:80]!r} names no Service", "host")

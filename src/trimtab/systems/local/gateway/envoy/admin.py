@@ -80,10 +80,9 @@ class Admin:
             )
         return found
 
-    async def refusals(self, route: str) -> int:
-        """How often a route configuration was refused."""
-        name = re.escape(f"http.{route}.rds.{route}.update_rejected")
-        answer = await self.get("/stats", filter=f"^{name}$")
+    async def count(self, name: str) -> int:
+        """One of its counters; 0 for one that it has not (yet)."""
+        answer = await self.get("/stats", filter=f"^{re.escape(name)}$")
         return sum(int(line.rpartition(b":")[2]) for line in answer.splitlines() if b":" in line)
 
     async def _versions(self, resource: str, inner: str, names: Iterable[str]) -> dict[str, Echo]:

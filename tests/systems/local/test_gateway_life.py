@@ -1,0 +1,121 @@
+"""Envoy's life: it outlives controllers that were killed, is replaced when it dies, and ends with them in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, to
+from trimtab.client.protocol import Ref
+from trimtab.model.istio import VirtualService
+from trimtab.model.kubernetes import Service
+from trimtab.systems.local.gateway.controller import GatewayController
+
+__all__ = ["client", "gateway", "scheme"]
+
+
+def pid_of(controller: GatewayController) -> int:
+    record = controller._process.record
+    assert record is not None
+    return record.pid
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def two_versions(gateway: Gateway) -> None:
+    for name in ("web", "web-canary"):
+        await gateway.service(name)
+        await gateway.backend(name)
+    await gateway.virtual_service("web", [to(("web", 100), ("web-canary", 0))])
+
+
+async def test_envoy_outlives_controllers_that_are_killed_and_is_found_again(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working(killed=True) as controller:
+        url = await gateway.serving("web")
+        await gateway.live("web")
+        before, published = pid_of(controller), await gateway.published()
+    assert await ask(url) == {"200 web": 1}
+    await gateway.route("web", [to(("web", 0), ("web-canary", 100))])
+    async with gateway.working() as controller:
+        assert (await gateway.live("web"))["status"] == "True"
+        assert pid_of(controller) == before
+        assert await ask(url) == {"200 web-canary": 1}
+        assert await gateway.published() == published
+    assert not is_alive(before)
+
+
+async def test_one_that_adopts_envoy_tells_it_nothing_twice(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working(killed=True):
+        await gateway.serving("web")
+        await gateway.live("web")
+    files = {path: path.stat().st_ino for path in (gateway.folder / "gateway").glob("*/*.json")}
+    assert files
+    await gateway.virtual_service("later", [to(("web", 100))], hosts=["later.example"])
+    async with gateway.working():
+        await gateway.live("later")
+        changed = {path.name for path, node in files.items() if path.stat().st_ino != node}
+    assert changed == {"ingress.json"}
+
+
+async def test_envoy_that_dies_is_replaced_and_gets_the_same_routes(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        url = await gateway.serving("web")
+        await gateway.live("web")
+        before = pid_of(controller)
+        os.kill(before, signal.SIGKILL)
+        url = await gateway.serving("web")
+        await gateway.route("web", [to(("web", 0), ("web-canary", 100))])
+        await gateway.live("web")
+        assert pid_of(controller) != before
+        assert await ask(url) == {"200 web-canary": 1}
+
+
+async def test_bad_routes_are_still_replaced_by_the_good_ones_after_a_restart(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working():
+        await gateway.serving("web")
+        await gateway.live("web")
+    await gateway.route("web", [{"redirect": {"uri": "/", "surprise": True}}])
+    async with gateway.working():
+        bad = await gateway.live("web")
+        assert (bad["status"], bad["reason"]) == ("False", "NotUnderstood")
+        assert "spec.http[0].redirect.surprise" in bad["message"]
+        assert await ask(await gateway.serving("web")) == {"200 web": 1}
+
+
+async def test_without_envoy_the_status_says_how_to_install_it(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "envoy", None)
+    await two_versions(gateway)
+    async with gateway.working():
+        bad = await gateway.live("web")
+        assert (bad["status"], bad["reason"]) == ("False", "EnvoyMissing")
+        assert 'pip install "trimtab[local]"' in bad["message"]
+
+
+async def test_a_service_that_goes_takes_its_listener_and_its_files_along(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.serving("web")
+        await gateway.live("web")
+        await gateway.client.delete(Ref(VirtualService, "web", "shop"))
+        await gateway.client.delete(Ref(Service, "web-canary", "shop"))
+        folder = gateway.folder / "gateway"
+        while list(folder.glob("*/shop.web-canary*")):
+            await controller.metrics()
+        left = await controller._process.admin.listeners(["shop.web-canary.80"])
+        assert not any(echo.version for echo in left.values())  # it may still let connections end
+        assert await ask(await gateway.serving("web")) == {"200 web": 1}
