@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.runtime.conftest import client, scheme
@@ -12,7 +14,7 @@ from tests.systems.delivery.objects_kit import REVISION, TEMPLATE, canary
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Ref
 from trimtab.model import istio
-from trimtab.model.errors import StatusError
+from trimtab.model.errors import StatusError, not_found
 from trimtab.model.scheme import Scheme, Untyped
 from trimtab.runtime.prepare import prepare
 from trimtab.runtime.system import System
@@ -314,6 +316,57 @@ async def test_only_what_is_ours_is_removed(shop: ApiClient, owner: CanaryDeploy
     assert await remove(shop, owner, ROUTES, "web"), "again and again"
 
 
+async def test_a_cache_that_is_behind_takes_nothing(shop: ApiClient, owner: CanaryDeployment) -> None:
+    """It knows nothing of an object that others just made."""
+    foreign = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": owner.namespace}}
+    before = await shop.create(Untyped({**foreign, "spec": {"ports": [{"port": 1}]}}))
+    after = await enforced(Behind(shop, {}), owner)  # type: ignore[arg-type]
+    assert [(conflict.kind, conflict.name) for conflict in after.conflicts] == [("Service", "web")]
+    assert (await shop.get(SERVICE, "web", owner.namespace)).raw == before.raw
+
+
+async def test_what_was_made_in_between_is_not_taken(shop: ApiClient, owner: CanaryDeployment) -> None:
+    """The server, too, said that there is none; then others were faster."""
+    foreign = {"apiVersion": ROUTES.api_version, "kind": "VirtualService"}
+    metadata = {"name": "web", "namespace": owner.namespace}
+    before = await shop.create(Untyped({**foreign, "metadata": metadata, "spec": {"hosts": ["theirs"]}}))
+    after = await enforced(Behind(shop, {}, Late(shop)), owner)  # type: ignore[arg-type]
+    assert [(conflict.kind, conflict.name) for conflict in after.conflicts] == [("VirtualService", "web")]
+    assert (await shop.get(ROUTES, "web", owner.namespace)).raw == before.raw
+
+
+async def test_another_that_took_the_name_is_left_alone(shop: ApiClient, owner: CanaryDeployment) -> None:
+    """The cache still has ours, which was deleted."""
+    await enforced(shop, owner)
+    old = await shop.get(ROUTES, "web", owner.namespace)
+    await shop.delete(Ref(ROUTES, "web", owner.namespace))
+    foreign = {"apiVersion": ROUTES.api_version, "kind": "VirtualService"}
+    metadata = {"name": "web", "namespace": owner.namespace}
+    before = await shop.create(Untyped({**foreign, "metadata": metadata, "spec": {"hosts": ["theirs"]}}))
+    cached = Behind(shop, {("VirtualService", "web"): old})
+    after = await enforced(cached, owner, 20)  # type: ignore[arg-type]
+    assert [(conflict.kind, conflict.name) for conflict in after.conflicts] == [("VirtualService", "web")]
+    assert (await shop.get(ROUTES, "web", owner.namespace)).raw == before.raw
+
+
+async def test_one_that_was_deleted_in_between_is_made_again(shop: ApiClient, owner: CanaryDeployment) -> None:
+    await enforced(shop, owner)
+    old = await shop.get(ROUTES, "web", owner.namespace)
+    await shop.delete(Ref(ROUTES, "web", owner.namespace))
+    cached = Behind(shop, {("VirtualService", "web"): old})
+    after = await enforced(cached, owner, 20, expected=ALL)  # type: ignore[arg-type]
+    assert after.made == (("VirtualService", "web"),)
+    assert [drift.kind for drift in after.drifts] == ["VirtualService"]
+    assert after.objects["VirtualService", "web"]["metadata"]["uid"] != old.metadata.uid
+
+
+async def test_nothing_is_made_for_one_that_is_being_deleted(shop: ApiClient, owner: CanaryDeployment) -> None:
+    await enforce(shop, owner, [stable_service(owner)], adopt=False)
+    going = owner.replace(metadata=msgspec.structs.replace(owner.metadata, deletion_timestamp=datetime.now(UTC)))
+    after = await enforced(shop, going, adopt=True)
+    assert (list(after.objects), after.made) == ([("Service", "web")], ())
+
+
 FRONT: dict[str, Any] = {
     "hosts": ["shop.example.com"],
     "http": [
@@ -382,6 +435,52 @@ async def test_what_cannot_be_driven_is_a_conflict(shop: ApiClient, driver: Cana
     unnamed = canary(namespace=driver.namespace, virtualService={"name": "front", "routes": ["nothing"]})
     (conflict,) = (await drive(shop, unnamed, Traffic(weight=3))).conflicts
     assert "no http route named nothing (there are: main, rest)" in conflict.why
+
+
+async def test_one_that_was_deleted_while_it_is_driven_is_not_made(shop: ApiClient, driver: CanaryDeployment) -> None:
+    old = await shop.get(ROUTES, "front", driver.namespace)
+    await shop.delete(Ref(ROUTES, "front", driver.namespace))
+    cached = Behind(shop, {("VirtualService", "front"): old})
+    after = await drive(cached, driver, Traffic(weight=10))  # type: ignore[arg-type]
+    assert [conflict.why for conflict in after.conflicts] == ["does not exist"]
+
+
+async def test_an_edit_in_between_is_not_lost(shop: ApiClient, driver: CanaryDeployment) -> None:
+    old = await shop.get(ROUTES, "front", driver.namespace)
+    more = [*FRONT["http"], {"name": "more", "route": [{"destination": {"host": "more"}}]}]
+    await changed(shop, ROUTES, driver, in_spec(http=more), "front")
+    cached = Behind(shop, {("VirtualService", "front"): old})
+    after = await drive(cached, driver, Traffic(weight=10))  # type: ignore[arg-type]
+    assert after.objects["VirtualService", "front"]["spec"]["http"][2] == more[2]
+    await release(cached, driver)  # type: ignore[arg-type]
+    assert (await shop.get(ROUTES, "front", driver.namespace)).raw["spec"]["http"] == more
+
+
+class Behind:
+    """A client whose cache is behind: it has these objects, and no others."""
+
+    def __init__(self, client: ApiClient, objects: dict[tuple[str, str], Any], live: Any = None) -> None:
+        self._objects, self.live = objects, live or client
+        self.scheme, self.apply, self.patch = client.scheme, client.apply, client.patch
+
+    async def get(self, kind: Named, name: str, namespace: str = "") -> Any:
+        if (kind.kind, name) not in self._objects:
+            raise not_found("things", "", name)
+        return self._objects[kind.kind, name]
+
+
+class Late:
+    """A server that was asked a moment too early: at first there is none of anything."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._asked: set[tuple[Any, str]] = set()
+
+    async def get(self, kind: Any, name: str, namespace: str = "") -> Any:
+        if (kind, name) not in self._asked:
+            self._asked.add((kind, name))
+            raise not_found("things", "", name)
+        return await self._client.get(kind, name, namespace)
 
 
 class Untouchable:

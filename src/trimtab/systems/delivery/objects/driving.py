@@ -74,7 +74,7 @@ async def release(client: Client, canary: CanaryDeployment) -> Document | None:
     name = canary.spec.virtual_service.name
     if isinstance(name, UnsetType):
         return None
-    live = await _find(client, name, canary.namespace)
+    live = await _find(uncached(client), name, canary.namespace)  # nobody looks again after this
     for _ in range(ATTEMPTS):
         if live is None:
             return None

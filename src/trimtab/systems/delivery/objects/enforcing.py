@@ -1,9 +1,9 @@
 """Bring objects to what is wanted, and keep them so; never touch what is not ours.
 
 Flow, for each object in turn: read it (from the cache, in a controller). When it is ours, it is applied unless nothing
-would change. When it is not there, it is applied without force: should another make it in the same moment, the server
-says so instead of giving it to us. When it exists and is not ours, it is adopted where that is allowed and nobody
-controls it, or a Conflict is told.
+would change. When it is not there, by the server's own word, it is applied without force: should another make it in the
+same moment, the server says so instead of giving it to us. When it exists and is not ours, it is adopted where that is
+allowed and nobody controls it, or a Conflict is told.
 
 Guarantees: what another controls is never written to. No request is sent when nothing differs. An object whose wish did
 not change since it was last written (`APPLIED`) and that differs now is drift: it is put back, and told with the field and
@@ -135,6 +135,8 @@ class _Enforcing:
         wanted = self._wanted(document)
         kind, name = _kind(wanted), wanted["metadata"]["name"]
         live = await _find(self._client, kind, name, self._canary.namespace)
+        if live is None and uncached(self._client) is not self._client:  # a cache may be behind
+            live = await _find(uncached(self._client), kind, name, self._canary.namespace)
         for _ in range(ATTEMPTS):
             try:
                 if live is None:
@@ -166,10 +168,11 @@ class _Enforcing:
         return {**document, "metadata": metadata}
 
     def _is_ours(self, live: Untyped) -> bool:
-        """Also when nobody controls it any more, and it still says that this very CanaryDeployment made it."""
+        """Also when nobody controls it any more, and it still says that this very CanaryDeployment made it; not when that
+        is going, and may have let it go."""
         holder = controller_of(live)
-        if holder is not None:
-            return holder.uid == uid_of(self._canary)
+        if holder is not None or is_deleting(self._canary):
+            return holder is not None and holder.uid == uid_of(self._canary)
         metadata = live.raw.get("metadata") or {}
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
         made_by, _, _ = str(annotations.get(APPLIED, "")).partition("/")
@@ -192,31 +195,33 @@ class _Enforcing:
         self._objects[key] = _document(made, wanted)
         self._made.append(key)
 
-    async def _keep(self, wanted: Document, live: Untyped) -> None:
+    async def _keep(self, wanted: Document, live: Untyped, *, new: bool = False) -> None:
+        """Bring one of ours to what is wanted. One that is `new` to us cannot have drifted."""
         key = _key(wanted)
-        self._objects[key] = dict(live.raw)
         if is_deleting(live):
+            self._objects[key] = dict(live.raw)
             if key in self._expected:
                 self._drifts.append(Drift(*key))
             return
         wanted, handed = _handed_over(wanted, live.raw)
         if not changes(live.raw, wanted, MANAGER):
+            self._objects[key] = dict(live.raw)
             return
         if handed:  # what we hand over must be what is there now
-            fresh = await _find(uncached(self._client), _kind(wanted), live.name, live.namespace)
-            live = fresh or live
+            live = await _find(uncached(self._client), _kind(wanted), live.name, live.namespace) or live
             wanted, _ = _handed_over({**wanted, "spec": {**wanted["spec"], "replicas": None}}, live.raw)
-        same = (live.raw["metadata"].get("annotations") or {}).get(APPLIED) == wanted["metadata"]["annotations"][
-            APPLIED
-        ]
+        before = (live.raw["metadata"].get("annotations") or {}).get(APPLIED)
+        same = not new and before in (None, wanted["metadata"]["annotations"][APPLIED])
         if self._dry and not same:
+            self._objects[key] = dict(live.raw)
             return
-        answer = await self._client.apply(Untyped(wanted), manager=MANAGER, force=True, dry_run=self._dry)
+        # Only this very object: another may have its name by now.
+        meant = {**wanted, "metadata": {**wanted["metadata"], "uid": live.raw["metadata"]["uid"]}}
+        answer = await self._client.apply(Untyped(meant), manager=MANAGER, force=True, dry_run=self._dry)
         after = _document(answer, wanted)
         if same:
             self._drifts += drifts(live.raw, after, wanted, MANAGER)
-        if not self._dry:
-            self._objects[key] = after
+        self._objects[key] = dict(live.raw) if self._dry else after
 
     async def _take(self, wanted: Document, live: Untyped) -> None:
         why = self._refusal(wanted, live)
@@ -230,7 +235,7 @@ class _Enforcing:
         if now is None or uid_of(now) != uid_of(self._canary) or is_deleting(now):
             return
         taken = await self._client.patch(live, own(live, self._canary, getattr(self._client, "scheme", None)))
-        await self._keep(wanted, Untyped(_document(taken, wanted)))
+        await self._keep(wanted, Untyped(_document(taken, wanted)), new=True)
 
     def _refusal(self, wanted: Document, live: Untyped) -> str:
         """Why it is not adopted."""
