@@ -169,12 +169,17 @@ async def test_another_virtual_service_is_for_when_nothing_runs(judged: ApiClien
         (
             admission.canary,
             canary("web", "default", {"virtualService": {"name": "elsewhere"}}),
-            "no http route of elsewhere leads to web",
+            "elsewhere cannot be driven: its routes are not as Istio wants them",
         ),
         (
             admission.canary,
             canary("web", "default", {"virtualService": {"name": "there", "routes": ["first"]}}),
-            "there has no http route first that leads to web",
+            "there cannot be driven: it has no http route named first",
+        ),
+        (
+            admission.canary,
+            canary("other", "default", {"virtualService": {"name": "there"}}),
+            "there cannot be driven: no route of it goes to the host other",
         ),
         (
             admission.canary,

@@ -143,6 +143,16 @@ def test_any_documents(deployment: Any, service: Any, routes: Any, policy: Any, 
 
 
 @settings(max_examples=40)
+@given(route=OBJECT, inner=OBJECT, match=OBJECT)
+def test_any_routes_and_matches(route: Any, inner: Any, match: Any) -> None:
+    to = [{"destination": {"host": "web"}}]
+    for one in ({"route": to, **route}, {"route": to, "match": [inner]}, {"route": to, "match": [{"headers": inner}]}):
+        for analysed in (match, {"headers": match}, {"queryParams": match, "headers": {}}):
+            changes = {"virtualService": {"spec": {"http": [one]}}, "analysis.match": [analysed]}
+            told(canary(changes))
+
+
+@settings(max_examples=40)
 @given(path=st.sampled_from(INNER), value=JSON)
 def test_anything_at_any_place_of_a_good_one(path: str, value: Any) -> None:
     if path in ("deployment", "service") and not isinstance(value, dict):

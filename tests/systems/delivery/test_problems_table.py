@@ -17,6 +17,9 @@ HOOK = {"name": "gate", "type": "ConfirmRollout", "url": "https://example.com/ga
 COOKIES = "analysis.sessionAffinity"
 OWN = {"name": "queue", "query": 'sum(queue{app="{{ target }}"})', "thresholdRange": {"max": 5}}
 
+TO_WEB = [{"destination": {"host": "web"}}]
+AB = {"analysis.stepWeight": AWAY, "analysis.iterations": 5}
+
 DEPLOYMENT: list[tuple[dict[str, Any], str, str]] = [
     ({"deployment.selector": AWAY}, "selector", "matchLabels with labels of the template"),
     ({"deployment.selector": "app=web"}, "selector", "must be an object with matchLabels"),
@@ -167,6 +170,20 @@ ROUTING: list[tuple[dict[str, Any], str, str]] = [
         "spec.http[0].route[0].weight",
         "must be a whole number",
     ),
+    (
+        {"virtualService": {"spec": {"http": [{"match": [{"uri": "/a"}], "route": TO_WEB}]}}},
+        "spec.http[0].match[0].uri",
+        'must be an object such as {exact: "yes"}',
+    ),
+    (
+        {
+            **AB,
+            "analysis.match": [{"uri": {"regex": "/b.*"}}],
+            "virtualService": {"spec": {"http": [{"match": [{"uri": {"prefix": "/a"}}], "route": TO_WEB}]}},
+        },
+        "spec.http",
+        "cannot both be said at once",
+    ),
     ({"virtualService": {"trafficPolicy": {"tls": True}}}, "trafficPolicy.tls", "must be an object"),
 ]
 ANALYSIS: list[tuple[dict[str, Any], str, str]] = [
@@ -180,6 +197,12 @@ ANALYSIS: list[tuple[dict[str, Any], str, str]] = [
         "greater than the one before it (20)",
     ),
     ({"analysis.match": [{"headers": {"x": {"exact": "1"}}}]}, "iterations", "match is A/B"),
+    ({**AB, "analysis.match": [{}]}, "match[0]", "all requests would go to the canary"),
+    ({**AB, "analysis.match": [{"headers": ["x"]}]}, "match[0].headers", "must be an object"),
+    ({**AB, "analysis.match": [{"headers": {"x": "1"}}]}, "match[0].headers[x]", 'an object such as {exact: "yes"}'),
+    ({**AB, "analysis.match": [{"headers": {"x": {"exact": 1}}}]}, "match[0].headers[x].exact", "put it in quotes"),
+    ({**AB, "analysis.match": [{"uri": {"suffix": "a"}}]}, "match[0].uri[suffix]", '"exact", "prefix", "regex"'),
+    ({**AB, "analysis.match": [{"uri": {"exact": "a", "regex": "b"}}]}, "match[0].uri", "must have exactly one of"),
     ({"analysis.interval": "500ms"}, "interval", "must be at least 1s"),
     ({"analysis.interval": "48h"}, "interval", "must be at most 24h0m0s"),
     ({"analysis.settle": "2h"}, "settle", "must be at most 1h0m0s"),

@@ -18,7 +18,8 @@ from trimtab.model.kubernetes import Deployment
 from trimtab.model.resource import Resource
 from trimtab.systems.delivery.kinds import CanaryDeployment, MetricTemplate, ReleaseGroup
 from trimtab.systems.delivery.kinds.fields import OWNER
-from trimtab.systems.delivery.objects.names import SUFFIX, hosts_of
+from trimtab.systems.delivery.objects import routing
+from trimtab.systems.delivery.objects.names import SUFFIX
 from trimtab.systems.delivery.problems import (
     changed_problems,
     group_problems,
@@ -27,9 +28,10 @@ from trimtab.systems.delivery.problems import (
     template_warnings,
     warnings,
 )
-from trimtab.systems.delivery.problems.findings import items, mapping
+from trimtab.systems.delivery.problems.findings import mapping
 from trimtab.systems.delivery.problems.metrics import use_problems
 from trimtab.systems.delivery.problems.neighbours import group_neighbour_problems, neighbour_problems, selects
+from trimtab.systems.delivery.problems.routing import routing_mistakes
 from trimtab.systems.delivery.problems.workload import labels
 
 R = TypeVar("R", bound=Resource)
@@ -122,21 +124,15 @@ async def _routes(new: CanaryDeployment, namespace: str, reader: Reader) -> tupl
     found = await reader.find(VirtualService, chosen.name, namespace)
     if not isinstance(found, VirtualService):
         return (f"{path}: there is no VirtualService {chosen.name} yet: no run starts without it",)
-    hosts = hosts_of(new)
-    routes = [mapping(route) for route in items(mapping(found.spec).get("http"))]
-    ours = [
-        route
-        for route in routes
-        if any(hosts.role(mapping(mapping(one).get("destination")).get("host")) for one in items(route.get("route")))
-    ]
-    if not ours:
-        return (f"{path}: no http route of {chosen.name} leads to {new.name}: there are no weights to set",)
-    names = {route.get("name") for route in ours}
-    return tuple(
-        f"spec.virtualService.routes[{i}]: {chosen.name} has no http route {name} that leads to {new.name}"
-        for i, name in enumerate(chosen.routes)
-        if name not in names
-    )
+    return tuple(f"{path}: {chosen.name} cannot be driven: {why}" for why in _undrivable(found, new))
+
+
+def _undrivable(found: VirtualService, new: CanaryDeployment) -> list[str]:
+    """It is not ours, and may hold anything."""
+    spec = mapping(found.spec)
+    if list(routing_mistakes(spec)):
+        return ["its routes are not as Istio wants them"]
+    return routing.problems({"spec": dict(spec)}, new)
 
 
 async def _overlaps(new: CanaryDeployment, namespace: str, reader: Reader) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from msgspec import UnsetType
 from trimtab.model.errors import FieldError
 from trimtab.systems.delivery.kinds import CanaryDeployment
 from trimtab.systems.delivery.kinds.fields import CANARY, STABLE
+from trimtab.systems.delivery.objects import routing
 from trimtab.systems.delivery.objects.names import hosts_of
 from trimtab.systems.delivery.problems.findings import (
     forbidden,
@@ -22,6 +23,7 @@ from trimtab.systems.delivery.problems.findings import (
     repeated,
     wrong,
 )
+from trimtab.systems.delivery.problems.matching import match_problems
 from trimtab.systems.delivery.problems.shapes import Each, Fields, Text, Whole, mistakes
 
 PATH = "spec.virtualService"
@@ -48,8 +50,16 @@ def routing_problems(canary: CanaryDeployment) -> Iterator[FieldError]:
         yield forbidden(f"{PATH}.routes", "names routes of a VirtualService that exists: give its name")
     yield from repeated((f"{PATH}.routes[{i}]", name) for i, name in enumerate(chosen.routes))
     if not isinstance(chosen.spec, UnsetType):
-        yield from mistakes(chosen.spec, _SPEC, f"{PATH}.spec")
-        yield from _spec_problems(chosen.spec, canary)
+        found = [*routing_mistakes(chosen.spec), *_spec_problems(chosen.spec, canary)]
+        yield from found or _joint_problems(chosen.spec, canary)
+
+
+def routing_mistakes(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What has the wrong type in a VirtualService's spec."""
+    yield from mistakes(spec, _SPEC, f"{PATH}.spec")
+    for i, route in enumerate(items(spec.get("http"))):
+        for j, match in enumerate(items(mapping(route).get("match"))):
+            yield from match_problems(f"{PATH}.spec.http[{i}].match[{j}]", match)
 
 
 def _spec_problems(spec: Mapping[str, Any], canary: CanaryDeployment) -> Iterator[FieldError]:
@@ -81,6 +91,13 @@ def _spec_problems(spec: Mapping[str, Any], canary: CanaryDeployment) -> Iterato
     if routes and not found:
         detail = f"one of them must route to {canary.name}, the Service; without any, all requests go there"
         yield wrong(f"{path}.http", list(routes), detail)
+
+
+def _joint_problems(spec: Mapping[str, Any], canary: CanaryDeployment) -> Iterator[FieldError]:
+    """A route's match and that of the analysis must hold together, which Istio cannot always say."""
+    if canary.name and items(spec.get("http")):
+        for why in routing.problems({"spec": dict(spec)}, canary):
+            yield wrong(f"{PATH}.spec.http", spec["http"], why)
 
 
 def policy_problems(canary: CanaryDeployment) -> Iterator[FieldError]:

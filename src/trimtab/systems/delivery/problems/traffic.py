@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec import UnsetType
 
@@ -14,20 +13,16 @@ from trimtab.systems.delivery.kinds.analysis import SessionAffinity
 from trimtab.systems.delivery.problems.addresses import address_problems
 from trimtab.systems.delivery.problems.findings import (
     forbidden,
-    keyed,
     length,
-    mapping,
     missing,
-    mistyped,
     object_name,
     repeated,
-    unsupported,
     wrong,
 )
+from trimtab.systems.delivery.problems.matching import match_problems
 
 PATH = "spec.analysis"
 HOUR, DAY = 3600.0, 86400.0
-_STRINGS = ("exact", "prefix", "regex")
 
 
 def analysis_problems(analysis: Analysis, *, http: bool) -> Iterator[FieldError]:
@@ -88,32 +83,7 @@ def _match_problems(analysis: Analysis) -> Iterator[FieldError]:
         path = f"{PATH}.match[{i}]"
         if not match:
             yield wrong(path, match, "must say something: all requests would go to the canary")
-        for field in ("uri", "scheme", "method", "authority"):
-            if match.get(field) is not None:
-                yield from _string_problems(f"{path}.{field}", match[field])
-        for field in ("headers", "withoutHeaders", "queryParams"):
-            if match.get(field) is not None and not isinstance(match[field], Mapping):
-                yield mistyped(f"{path}.{field}", match[field], 'an object, such as {x-canary: {exact: "yes"}}')
-            for name, value in mapping(match.get(field)).items():
-                yield from _string_problems(keyed(f"{path}.{field}", name), value, empty=field != "queryParams")
-
-
-def _string_problems(path: str, value: Any, *, empty: bool = False) -> Iterator[FieldError]:
-    """Istio's StringMatch. An empty one of a header asks that it is there."""
-    if not isinstance(value, Mapping):
-        yield mistyped(path, value, 'an object such as {exact: "yes"}')
-        return
-    if not value and empty:
-        return
-    for name in value:
-        if name not in _STRINGS:
-            yield unsupported(keyed(path, name), name, _STRINGS)
-    given = [name for name in _STRINGS if value.get(name) is not None]
-    if len(given) != 1:
-        yield wrong(path, ", ".join(given) or "none", f"must have exactly one of {', '.join(_STRINGS)}")
-    for name in given:
-        if not isinstance(value[name], str):
-            yield mistyped(f"{path}.{name}", value[name], "a text: put it in quotes")
+        yield from match_problems(path, match)
 
 
 def _cookie_problems(affinity: SessionAffinity) -> Iterator[FieldError]:
