@@ -116,7 +116,7 @@ def latencies(releases: int = RELEASES) -> list[Row]:
     return rows
 
 
-def better(rows: Sequence[Row], other: str, ours: str) -> list[str]:
+def worse(rows: Sequence[Row], other: str, ours: str) -> list[str]:
     """Sentences on where ours has more false rollbacks, or more bad releases that went out, than the other."""
     found = []
     by_sort = {(row.traffic, row.defect, row.judge): row for row in rows}
@@ -148,12 +148,12 @@ def show(console: Console, title: str, rows: Sequence[Row], ours: str) -> None:
         table.add_row(traffic, "healthy" if healthy else defect, *cells)
     console.print(table)
     for other in dict.fromkeys(row.judge for row in rows if row.judge != ours):
-        sums = [_sums(rows, judge) for judge in (ours, other)]
+        sums = [summed(rows, judge) for judge in (ours, other)]
         console.print(
             f"beside {other}: {_times(sums[1][0], sums[0][0])} false rollbacks, "
             f"{_times(sums[1][1], sums[0][1])} bad releases missed"
         )
-        for sentence in better(rows, other, ours):
+        for sentence in worse(rows, other, ours):
             console.print(f"  worse at {sentence}")
 
 
@@ -164,7 +164,8 @@ def _cell(row: Row, healthy: bool) -> str:
     return f"{row.share(wrong):.1%}{f' ({undecided:.1%})' if undecided else ''}{after}"
 
 
-def _sums(rows: Sequence[Row], judge: str) -> tuple[float, float]:
+def summed(rows: Sequence[Row], judge: str) -> tuple[float, float]:
+    """False rollbacks, and bad releases that went out, over all sorts."""
     own = [row for row in rows if row.judge == judge]
     false = sum(row.share("back") * len(row.endings) for row in own if row.defect == _percent(0.0))
     return false, sum(row.share("out") * len(row.endings) for row in own if row.defect != _percent(0.0))

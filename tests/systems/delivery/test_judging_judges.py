@@ -334,6 +334,11 @@ def test_a_window_that_held_too_little_goes_on() -> None:
     assert (judged.used, judged.checks[0].verdict) == (True, "Pass")
 
 
+def test_a_check_without_metrics_forgets_nothing() -> None:
+    known = judge_all(ANALYSIS, [success(0, 20, 1, 300), QUEUE], ()).evidence
+    assert judge_all(ANALYSIS.replace(metrics=()), [], known).evidence == known
+
+
 def test_a_metric_that_was_not_measured_is_an_error() -> None:
     judged = judge_all(ANALYSIS, [QUEUE], ())
     assert [each.verdict for each in judged.checks] == ["Error", "Pass"]

@@ -162,8 +162,7 @@ def _replayed(analysis: Analysis, run: _Run, line: Line, again: bool) -> tuple[_
     step = run.step
     if one.action == "Advance":
         step, counters = step + 1, counters.replace(passes=0)
-    evidence = judged.evidence if line.measured else known
-    return _Run(counters=counters, evidence=evidence, earlier=known, step=step, over=run.over), one, outcome
+    return _Run(counters=counters, evidence=judged.evidence, earlier=known, step=step, over=run.over), one, outcome
 
 
 def _same_window(before: Line, line: Line) -> bool:

@@ -37,21 +37,21 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 def judge_all(
     analysis: Analysis, measured: Sequence[Measured], evidence: Sequence[Evidence], refusals: Sequence[str] = ()
 ) -> Judged:
-    """Judges every metric of the analysis. One that was not measured could not be had."""
+    """Judges every metric of the analysis. One that was not measured could not be had. Evidence of others is kept."""
     found = {each.name: each for each in measured}
     known = {each.name: each for each in evidence}
-    checks, grown, enough = [], [], False
+    checks, grown, enough = [], dict(known), False
     for metric in analysis.metrics:
         one = found.get(metric.name) or Measured(name=metric.name, error=True, problem="it was not measured")
         check, learnt = judge(
             metric, one, known.get(metric.name, Evidence(name=metric.name)), on_no_data=analysis.on_no_data
         )
         checks.append(check)
-        grown.append(learnt)
+        grown[metric.name] = learnt
         enough = enough or (check.verdict != "Error" and not lacking(metric, one))
     verdict = combine(checks, refusals)
     used = verdict in ("Pass", "Fail") or (verdict == "Inconclusive" and enough)
-    return Judged(checks=tuple(checks), evidence=tuple(grown) if used else tuple(evidence), used=used)
+    return Judged(checks=tuple(checks), evidence=tuple(grown.values()) if used else tuple(evidence), used=used)
 
 
 def judge(
