@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,6 +44,7 @@ class Counters:
         self._values: dict[str, float] = {}
         self._scrapes = 0
         self.broken = False
+        self.prometheus: str | None = None
         self._changed = threading.Condition()
         outer = self
 
@@ -52,7 +55,8 @@ class Counters:
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(ConnectionError):  # it was too slow for the scraper
+                    self.wfile.write(body)
 
             def log_message(self, format: str, *values: Any) -> None:  # noqa: A002 - its name in the library
                 pass
@@ -89,19 +93,33 @@ class Counters:
             self._values.clear()
 
     async def scraped(self) -> None:
-        """All that was set is in the scraper's store: a scrape began after it, and the next one after that."""
-        await asyncio.to_thread(self._wait, 2)
+        """All that was set is in the scraper's store: a scrape began after it, and the next one after that. A Prometheus
+        is asked whether it got it, too: it gives up on one that takes long."""
+        await asyncio.to_thread(self._wait)
 
-    def _wait(self, more: int) -> None:
+    def _wait(self) -> None:
         with self._changed:
-            wanted = self._scrapes + more
-            assert self._changed.wait_for(lambda: self._scrapes >= wanted, timeout=20), "nobody scrapes"
+            wanted = self._scrapes + 1
+        seen = wanted
+        while True:
+            seen += 1
+            with self._changed:
+                assert self._changed.wait_for(lambda seen=seen: self._scrapes >= seen, timeout=20), "nobody scrapes"
+            if self.broken or self.prometheus is None or self._stored() >= wanted:
+                return
+
+    def _stored(self) -> float:
+        """The number of the last scrape that the Prometheus took."""
+        with urllib.request.urlopen(f"{self.prometheus}/api/v1/query?query=test_scrapes", timeout=10) as answer:
+            result = json.load(answer)["data"]["result"]
+        return float(result[0]["value"][1]) if result else 0.0
 
     def _served(self) -> bytes:
         with self._changed:
             self._scrapes += 1
             self._changed.notify_all()
-            return "".join(f"{series} {value}\n" for series, value in self._values.items()).encode()
+            written = "".join(f"{series} {value}\n" for series, value in self._values.items())
+            return f"{written}test_scrapes {self._scrapes}\n".encode()
 
     def __enter__(self) -> Counters:
         self._thread.start()
@@ -114,13 +132,14 @@ class Counters:
 
 
 @contextlib.contextmanager
-def scraping_prometheus(directory: Path, interval: str = "100ms") -> Iterator[tuple[Prometheus, Counters]]:
+def scraping_prometheus(directory: Path, interval: str = "50ms") -> Iterator[tuple[Prometheus, Counters]]:
     """A real Prometheus, and the counters that it scrapes."""
     needs("prometheus")
     with (
         Counters() as counters,
         Prometheus(directory, *free_ports(1), [job("test", counters.address, interval=interval)]) as prometheus,
     ):
+        counters.prometheus = prometheus.url
         yield prometheus, counters
 
 
