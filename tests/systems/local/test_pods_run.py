@@ -6,6 +6,7 @@ import time
 
 from tests.systems.local.pods_kit import Bench, alive, app, container, deployment, get, is_ready, pid_of
 from trimtab.model.kubernetes import Deployment
+from trimtab.runtime.changes import Request
 
 
 async def test_a_deployment_becomes_a_process_that_answers_on_the_pods_own_address(bench: Bench) -> None:
@@ -54,3 +55,15 @@ async def test_a_container_without_a_command_says_so(bench: Bench) -> None:
         (pod,) = await bench.until(lambda pods: pods and "message" in app(pods[0]).get("state", {}).get("waiting", {}))
         assert app(pod)["state"]["waiting"]["reason"] == "NoCommand"
         assert pod["status"]["phase"] == "Pending"
+
+
+async def test_a_status_that_did_not_change_is_not_written(bench: Bench) -> None:
+    async with bench.running() as (deployments, pods):
+        await bench.create(deployment())
+        await bench.complete()
+        (before,) = await bench.pods()
+        await pods.reconcile(Request("shop", before["metadata"]["name"]))
+        await deployments.reconcile(Request("shop", "web"))
+        found = await bench.client.get(Deployment, "web", "shop")
+        assert await bench.pods() == [before]
+        assert found.metadata.resource_version == (await bench.complete())["metadata"]["resourceVersion"]

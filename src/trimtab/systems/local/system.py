@@ -13,21 +13,24 @@ from trimtab.model import istio
 from trimtab.model.kubernetes import ConfigMap, Pod, Secret
 from trimtab.runtime import Context, Controller, Rule, System
 from trimtab.systems.local.deployment_controller import DeploymentController
+from trimtab.systems.local.gateway.controller import RULES as GATEWAY_RULES
+from trimtab.systems.local.gateway.controller import GatewayController
 from trimtab.systems.local.pods.controller import PodController
 
 
 def _controllers(context: Context) -> Iterable[Controller[Any]]:
-    return (DeploymentController(context), PodController(context))
+    return (DeploymentController(context), PodController(context), GatewayController(context))
 
 
 SYSTEM = System(
     name="local",
     borrowed=istio.KINDS,
-    reconciles=(DeploymentController, PodController),
+    reconciles=(DeploymentController, PodController, GatewayController),
     controllers=_controllers,
     rules=(
         Rule(kinds=(Pod,), verbs=("create", "patch", "delete")),
         Rule(kinds=("deployments.apps/finalizers",), verbs=("update",)),  # to own what blocks its deletion
         Rule(kinds=(ConfigMap, Secret), verbs=("get",)),
+        *GATEWAY_RULES,
     ),
 )

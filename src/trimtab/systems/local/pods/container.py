@@ -161,15 +161,18 @@ class Container:
                 self._wait(CONFIG, "the API did not answer")
             waits += 1
             await setting.clock.sleep(min(30.0, pause(waits)))
-        record = Record(container=self.name, mark=mark, restarts=self.restarts, name=self._launch.name)
+        launch, grace = self._launch, setting.grace
+        record = Record(container=self.name, mark=mark, restarts=self.restarts, name=launch.name, grace=grace)
         setting.folder.make()
+        if launch.up is not None:
+            launch.up.unlink(missing_ok=True)
         setting.folder.write(record)
         now = format_time(setting.clock.now())
         try:
             pid = spawn(
-                self._launch.command,
-                environment=self._launch.environment,
-                folder=self._launch.folder,
+                launch.command,
+                environment=launch.environment,
+                folder=launch.folder,
                 log=setting.folder.log(self.name),
             )
         except (OSError, ValueError) as error:
@@ -204,8 +207,7 @@ class Container:
             return self.state.code if isinstance(self.state, Terminated) else UNKNOWN
         began = self.state.since if isinstance(self.state, Running) else ""
         at = self._setting.clock.monotonic()
-        prober = Prober(self, self._setting.clock, self._setting.tell, self._ran)
-        watching = asyncio.create_task(prober.watch(started=self.started.is_set(), ready=self.ready))
+        watching = asyncio.create_task(self._watch(), name=f"probes of {self.name}")
         watching.add_done_callback(self._watched)
         try:
             code = await asyncio.shield(process.ended)
@@ -220,6 +222,14 @@ class Container:
         self._setting.folder.write(Record(container=self.name, mark="", restarts=self.restarts + 1))
         self._setting.changed()
         return code
+
+    async def _watch(self) -> None:
+        """Probe it, once it is there: an image may have to be fetched first."""
+        up = self._launch.up if self._launch is not None else None
+        while up is not None and not up.exists():
+            await self._setting.clock.sleep(0.05)
+        prober = Prober(self, self._setting.clock, self._setting.tell, self._ran)
+        await prober.watch(started=self.started.is_set(), ready=self.ready)
 
     def _ended(self, code: int, began: str) -> Terminated:
         reason = "Unknown" if code == UNKNOWN else ""

@@ -20,12 +20,13 @@ Document = Mapping[str, Any]
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """One start. `name` is that of the container, for podman."""
+    """One start. `name` is that of the container, for podman, and `up` the file that is there once it runs."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
     name: str = ""
+    up: Path | None = None
 
 
 class Launcher(Protocol):

@@ -28,7 +28,8 @@ async def end_all(root: Path, clear: Launcher, grace: float) -> None:
 
 
 async def _end(folder: Folder, clear: Launcher, grace: float) -> None:
-    await asyncio.gather(*(_end_one(pid, grace) for record in folder.records() if (pid := living(record))))
+    living_ones = [(record, pid) for record in folder.records() if (pid := living(record))]
+    await asyncio.gather(*(_end_one(pid, min(grace, record.grace)) for record, pid in living_ones))
     for record in folder.records():
         if record.name:
             await clear.clear(record.name)

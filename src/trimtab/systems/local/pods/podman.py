@@ -62,11 +62,13 @@ class Runtimes:
         if problem:
             raise CannotStart("PodmanUnavailable", f"podman does not work here: {problem}")
         name = f"trimtab-{setting.folder.uid}-{container['name']}"
+        up = setting.folder.up(container["name"])
         return Launch(
-            command=_command(name, container, environment, places),
+            command=_command(name, container, environment, places, up),
             environment={**environment, **_own(), MARK: mark},
             folder=setting.folder.work,
             name=name,
+            up=up,
         )
 
     async def execute(self, launch: Launch, command: Sequence[str], timeout: float) -> str:
@@ -96,12 +98,13 @@ async def _asked() -> str:
 
 
 def _command(
-    name: str, container: Document, environment: Mapping[str, str], places: Mapping[str, Path]
+    name: str, container: Document, environment: Mapping[str, str], places: Mapping[str, Path], up: Path
 ) -> tuple[str, ...]:
     image = container.get("image") or ""
     if not image or image.startswith("-"):
         raise CannotStart("InvalidImageName", f'"{image[:100]}" is no image')
     options = [*flags(), f"--name={name}", "--replace", "--rm", "--network=host", "--log-driver=none"]
+    options.append(f"--pidfile={up}")
     options.append(f"--pull={PULLS.get(container.get('imagePullPolicy') or '', 'missing')}")
     for variable in environment:
         if variable not in KEPT:
@@ -117,7 +120,7 @@ def _command(
         words = command_of({"command": container["command"]}, environment)
         options.append(f"--entrypoint={json.dumps(words)}")
     arguments = command_of({"args": container.get("args")}, environment)
-    return (_program(), *_choice(), "run", *options, image, *arguments)
+    return (_program(), *choice(), "run", *options, image, *arguments)
 
 
 def flags() -> tuple[str, ...]:
@@ -132,7 +135,8 @@ def flags() -> tuple[str, ...]:
 MOST = 20_000
 
 
-def _choice() -> tuple[str, ...]:
+def choice() -> tuple[str, ...]:
+    """The runtime, where podman's own choice would fail."""
     hybrid = Path("/sys/fs/cgroup/unified").is_dir()
     runc = shutil.which("runc", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     return (f"--runtime={runc}", "--cgroup-manager=cgroupfs") if hybrid and runc else ()

@@ -2,6 +2,7 @@
 
     <root>/<uid of the pod>/<container>.json    the record
     <root>/<uid of the pod>/<container>.log     what it prints; .log.1 is the older part
+    <root>/<uid of the pod>/<container>.up      there once podman has started it
     <root>/<uid of the pod>/volumes/<name>/     the pod's volumes
     <root>/<uid of the pod>/work/               where its processes start, unless the pod says otherwise
 
@@ -38,6 +39,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     boot: str = ""
     restarts: int = 0
     began: str = ""
+    grace: float = 30.0
+    """Seconds between SIGTERM and SIGKILL."""
     name: str = ""
     """Of the podman container, when it is one."""
 
@@ -61,6 +64,9 @@ class Folder:
 
     def log(self, container: str) -> Path:
         return self.path / f"{container}.log"
+
+    def up(self, container: str) -> Path:
+        return self.path / f"{container}.up"
 
     def volume(self, name: str) -> Path:
         return self.path / "volumes" / name

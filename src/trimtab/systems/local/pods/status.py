@@ -82,4 +82,5 @@ def _condition(before: Document, kind: str, ok: bool, reason: str, message: str,
     old = condition_of(before, kind)
     since = old["lastTransitionTime"] if old.get("status") == truth else now
     told = {name: value for name, value in (("reason", reason), ("message", message)) if value}
-    return {"type": kind, "status": truth, "lastTransitionTime": since, **told}
+    # The API writes an empty lastProbeTime itself: with it a status that did not change is known as such.
+    return {"type": kind, "status": truth, "lastTransitionTime": since, "lastProbeTime": None, **told}
