@@ -33,7 +33,6 @@ class DestinationRule(
     group="networking.istio.io",
     version="v1",
     plural="destinationrules",
-    short=("dr",),
     categories=("istio-io", "networking-istio-io"),
     columns=(Column("Host", ".spec.host"),),
 ):

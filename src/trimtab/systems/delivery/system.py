@@ -28,4 +28,5 @@ SYSTEM = System(
         Rule(kinds=("releasegroups.delivery.trimtab.dev/status",), verbs=("patch",)),
     ),
     admissions=ADMISSIONS,
+    requires=("promql_parser",),
 )

@@ -99,7 +99,8 @@ def _promoted(status: CanaryDeploymentStatus) -> tuple[bool | None, str, str]:
         return None, "Running", f"run {status.run.id}"
     ended = next((run for run in status.history or () if run.outcome != "Running"), None)
     if ended is None:
-        return True, "Initialized", ""
+        first = status.phase == "Initializing"
+        return None if first else True, "Initializing" if first else "Initialized", ""
     return ended.outcome == "Succeeded", ended.reason or ended.outcome, ended.message or ""
 
 

@@ -27,6 +27,7 @@ SYSTEM = System(
     borrowed=istio.KINDS,
     reconciles=(DeploymentController, PodController, GatewayController),
     controllers=_controllers,
+    requires=("envoy",),
     rules=(
         Rule(kinds=(Pod,), verbs=("create", "patch", "delete")),
         Rule(kinds=("deployments.apps/finalizers",), verbs=("update",)),  # to own what blocks its deletion

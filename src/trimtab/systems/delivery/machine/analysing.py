@@ -122,10 +122,10 @@ def _wait(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, gate: st
 
 
 def _frozen(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move:
-    gate = f"{run.id}/frozen"
-    if facts.annotations.get(APPROVE) != gate or gate in run.approved:
+    gate = _frozen_gate(run)
+    if facts.annotations.get(APPROVE) != gate:
         return Move(status=status.replace(run=run.replace(waiting_for=gate)))
-    thawed = run.replace(
+    thawed = _passed(run, gate).replace(
         frozen=False,
         waiting_for=UNSET,
         counters=run.counters.replace(failed=0),
@@ -133,6 +133,12 @@ def _frozen(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Mov
         next_check_time=later(facts.now, _analysis(run).interval.seconds),
     )
     return Move(status=status.replace(run=thawed), said=(Said(False, "Resumed", "the failures are forgiven"),))
+
+
+def _frozen_gate(run: RunStatus) -> str:
+    """Another one each time: what was forgiven once is not forgiven again."""
+    before = sum(gate.startswith(f"{run.id}/frozen-") for gate in run.approved)
+    return f"{run.id}/frozen-{before + 1}"
 
 
 def _lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
@@ -194,7 +200,7 @@ def _judged(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcom
     if outcome.settled == "Rollback":
         return left(status, run, facts, "Failed", outcome.reason or "ChecksFailed", outcome.message)
     if outcome.settled == "Freeze":
-        frozen = run.replace(frozen=True, waiting_for=f"{run.id}/frozen", next_check_time=UNSET)
+        frozen = run.replace(frozen=True, waiting_for=_frozen_gate(run), next_check_time=UNSET)
         return Move(status=status.replace(run=frozen), said=(Said(True, "Frozen", outcome.message),))
     return None
 

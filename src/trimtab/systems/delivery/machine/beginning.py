@@ -22,6 +22,8 @@ from trimtab.systems.delivery.machine.runs import (
 )
 from trimtab.systems.delivery.plan import steps
 
+PODS = 5.0
+"""Seconds after which pods that are not ready are asked again why."""
 LOOK = 1.0
 """Seconds after which something is looked at again that no watch tells."""
 
@@ -34,7 +36,7 @@ def initializing(status: CanaryDeploymentStatus, facts: Facts) -> Move:
     if facts.stable.ok and facts.live:
         note = f"revision {short(facts.target)} serves"
         return Move(status=status.replace(phase="Stable"), said=(Said(False, "Initialized", note),))
-    return Move(status=status, after=facts.wait if facts.stable.ok else None)
+    return Move(status=status, after=facts.wait if facts.stable.ok else PODS)
 
 
 def stable(status: CanaryDeploymentStatus, facts: Facts) -> Move:
@@ -106,7 +108,7 @@ def starting(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outco
         if facts.canary.failed or since(run, facts.now) >= deadline:
             why = facts.canary.message or "its pods did not become ready"
             return left(status, run, facts, "Failed", "CanaryNotReady", why)
-        return Move(status=status, after=max(deadline - since(run, facts.now), LOOK))
+        return Move(status=status, after=min(max(deadline - since(run, facts.now), LOOK), PODS))
     if any(hook.type == "PreRollout" for hook in analysis.webhooks) and "PreRollout" not in run.hooks_done:
         if outcome is None:
             return Move(status=status, after=seconds_until(run.next_check_time, facts.now) or LOOK)

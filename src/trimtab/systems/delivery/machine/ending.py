@@ -18,7 +18,7 @@ from trimtab.systems.delivery.machine.runs import (
     stamp,
 )
 
-LOOK = 1.0
+LOOK, PODS = 1.0, 5.0
 
 
 def promoting(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
@@ -33,7 +33,7 @@ def promoting(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outc
     if run.weight and not facts.canary.ready and facts.stable.ready:
         run = run.replace(weight=0)
         return Move(status=status.replace(run=run, canary_weight=0))
-    return Move(status=status, after=max(deadline - since(run, facts.now), LOOK))
+    return Move(status=status, after=min(max(deadline - since(run, facts.now), LOOK), PODS))
 
 
 def returning(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:

@@ -105,7 +105,7 @@ def left(
 
 def promoted(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> CanaryDeploymentStatus:
     """Stable runs the new revision. That skipAnalysis was used is written with it, before the flag is reset."""
-    done = run.replace(result="Succeeded", reason="Promoted", message=f"revision {short(run.revision)} is stable")
+    done = run.replace(result="Succeeded", reason="Promoted", message="it is stable")
     earlier = (run.before, *(each for each in status.earlier_revisions if each not in (run.before, run.revision)))
     status = _consumed(status, run, facts).replace(stable_revision=run.revision, earlier_revisions=earlier[:LIMIT])
     return entered(status, done, "Returning", facts.now, verified=UNSET)

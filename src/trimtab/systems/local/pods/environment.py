@@ -10,7 +10,9 @@ import base64
 import binascii
 import os
 import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from trimtab.client.protocol import Client
@@ -28,7 +30,7 @@ async def environment_of(client: Client, pod: Document, container: Document, add
     metadata = pod["metadata"]
     namespace = metadata.get("namespace", "")
     values = {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",  # python3 is the one we run by
         "HOME": os.environ.get("HOME", "/"),
         "HOSTNAME": metadata["name"],
         "POD_NAME": metadata["name"],
