@@ -209,6 +209,19 @@ async def test_all_are_asked_at_once(hooks: Hooks, peer: Peer) -> None:
     assert (await hooks.ask("Rollout", canary(*[{"url": peer.address + "/meet"}] * 4), RUN)).allowed
 
 
+async def test_many_runs_ask_one_slow_webhook_at_once(hooks: Hooks, peer: Peer) -> None:
+    together = asyncio.Barrier(200)
+
+    async def meet(request: web.Request) -> web.StreamResponse:
+        await together.wait()
+        return web.Response()
+
+    peer.handlers["/meet"] = meet
+    asked = canary({"url": peer.address + "/meet", "timeout": "30s"})
+    answers = await asyncio.gather(*(hooks.ask("Rollout", asked, RUN) for _ in range(200)))
+    assert all(answer.allowed for answer in answers)
+
+
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 async def test_any_2xx_is_yes(hooks: Hooks, peer: Peer, status: int) -> None:
     assert (await hooks.ask("Rollout", canary({"url": f"{peer.address}/{status}"}), RUN)).agreed == ("hook-0",)

@@ -268,6 +268,36 @@ OTHERS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+USUAL: list[dict[str, Any]] = [
+    {"deployment.replicas": 0},
+    {"deployment.replicas": None, "deployment.strategy": None},
+    {f"{BOX}.image": AWAY, f"{BOX}.command": ["web", "--port", "8080"]},
+    {"service.ports.0.targetPort": 9999},
+    {"service.ports.0.targetPort": AWAY, "service.ports.0.port": 8080},
+    {"service.selector": {"app": "web"}},
+    {"virtualService": {"name": "edge", "routes": ["main"]}},
+    {"virtualService": {"spec": {"hosts": ["web.example.com"], "gateways": ["istio-system/edge", "mesh"]}}},
+    {"virtualService": {"spec": {"http": [{"route": [{"destination": {"host": "web.default.svc"}}]}]}}},
+    {"virtualService": {"spec": {"hosts": ["*"], "gateways": ["edge"]}}},
+    {"analysis.stepWeight": AWAY, "analysis.stepWeights": [1, 5, 100]},
+    {"analysis.stepWeight": AWAY, "analysis.iterations": 10},
+    {
+        "analysis.stepWeight": AWAY,
+        "analysis.iterations": 10,
+        "analysis.match": [{"headers": {"x-canary": {"exact": "yes"}, "x-there": {}}}, {"uri": {"prefix": "/a"}}],
+    },
+    {METRIC: OWN},
+    {METRIC: {**OWN, "compare": {"judge": "MannWhitney", "margin": 0.1}}},
+    {METRIC: {"name": "request-success-rate", "compare": {"judge": "Bayes", "margin": 0.01}}},
+    {METRIC: {"name": "request-duration", "quantile": 0.5, "thresholdRange": {"max": 100}}},
+    {METRIC: {"name": "a", "templateRef": "a", "variables": {"b": "c"}, "thresholdRange": {"min": 0, "max": 0}}},
+    {"analysis.webhooks": [{**HOOK, "url": "http://gate.default.svc:8080/x?y=z", "secretRef": {"name": "gate"}}]},
+    {COOKIES: {"cookieName": "canary", "stableCookieName": "Canary", "sameSite": "None", "secure": True}},
+    {"service.ports.0.name": "http-web", "analysis.mirror": True},
+    {"deployment.selector.matchExpressions": [{"key": "tier", "operator": "In", "values": ["front", "back"]}]},
+]
+
+
 def cases() -> list[tuple[dict[str, Any], str, str]]:
     made = []
     for root, table in (
@@ -297,37 +327,7 @@ def test_a_good_one_has_no_problems() -> None:
     assert problems(canary({"analysis": AWAY})) == []
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"deployment.replicas": 0},
-        {"deployment.replicas": None, "deployment.strategy": None},
-        {f"{BOX}.image": AWAY, f"{BOX}.command": ["web", "--port", "8080"]},
-        {"service.ports.0.targetPort": 9999},
-        {"service.ports.0.targetPort": AWAY, "service.ports.0.port": 8080},
-        {"service.selector": {"app": "web"}},
-        {"virtualService": {"name": "edge", "routes": ["main"]}},
-        {"virtualService": {"spec": {"hosts": ["web.example.com"], "gateways": ["istio-system/edge", "mesh"]}}},
-        {"virtualService": {"spec": {"http": [{"route": [{"destination": {"host": "web.default.svc"}}]}]}}},
-        {"virtualService": {"spec": {"hosts": ["*"], "gateways": ["edge"]}}},
-        {"analysis.stepWeight": AWAY, "analysis.stepWeights": [1, 5, 100]},
-        {"analysis.stepWeight": AWAY, "analysis.iterations": 10},
-        {
-            "analysis.stepWeight": AWAY,
-            "analysis.iterations": 10,
-            "analysis.match": [{"headers": {"x-canary": {"exact": "yes"}, "x-there": {}}}, {"uri": {"prefix": "/a"}}],
-        },
-        {METRIC: OWN},
-        {METRIC: {**OWN, "compare": {"judge": "MannWhitney", "margin": 0.1}}},
-        {METRIC: {"name": "request-success-rate", "compare": {"judge": "Bayes", "margin": 0.01}}},
-        {METRIC: {"name": "request-duration", "quantile": 0.5, "thresholdRange": {"max": 100}}},
-        {METRIC: {"name": "a", "templateRef": "a", "variables": {"b": "c"}, "thresholdRange": {"min": 0, "max": 0}}},
-        {"analysis.webhooks": [{**HOOK, "url": "http://gate.default.svc:8080/x?y=z", "secretRef": {"name": "gate"}}]},
-        {COOKIES: {"cookieName": "canary", "stableCookieName": "Canary", "sameSite": "None", "secure": True}},
-        {"service.ports.0.name": "http-web", "analysis.mirror": True},
-        {"deployment.selector.matchExpressions": [{"key": "tier", "operator": "In", "values": ["front", "back"]}]},
-    ],
-)
+@pytest.mark.parametrize("changes", USUAL)
 def test_what_is_usual_is_taken(changes: dict[str, Any]) -> None:
     assert problems(canary(changes)) == []
 

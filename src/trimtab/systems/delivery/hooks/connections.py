@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trimtab.runtime.outbound import Outbound
 
 MOST = 64
+AT_ONCE = 512
+"""Many runs may ask one webhook, and a slow one must not make them wait for each other until their time is over."""
 LONGEST_PAUSE = 60.0
 """Seconds for which a webhook may ask to be left alone."""
 
@@ -72,9 +74,9 @@ def _outbound(way: Way, clock: Clock | None) -> Outbound:
 
     host = f"[{way.host}]" if ":" in way.host else way.host
     return Outbound(
-        Budget(attempts=way.retries + 1, longest_wish=LONGEST_PAUSE),
+        Budget(concurrent=AT_ONCE, rate=AT_ONCE, burst=AT_ONCE, attempts=way.retries + 1, longest_wish=LONGEST_PAUSE),
         Tls(ca=way.ca),
         HostPin(hosts=(f"{host}:{way.port}",)),
-        limits=Limits(read=300.0),
+        limits=Limits(read=300.0, connections=AT_ONCE, connections_per_host=AT_ONCE),
         clock=clock,
     )

@@ -34,7 +34,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def twice(path: str, value: Any) -> FieldError:
-    return FieldError(path, FieldProblem.DUPLICATE, shown(value))
+    return FieldError(path, FieldProblem.DUPLICATE, shown(value), "must be there only once")
 
 
 def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldError:

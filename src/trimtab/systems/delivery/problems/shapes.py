@@ -114,7 +114,7 @@ def mistakes(value: Any, shape: Shape, path: str) -> Iterator[FieldError]:
                 if value.get(name) is not None:
                     yield from mistakes(value[name], of, f"{path}.{name}")
                 elif of.required:
-                    yield missing(f"{path}.{name}", "")
+                    yield missing(f"{path}.{name}", "must be given")
         case Free():
             pass
 
