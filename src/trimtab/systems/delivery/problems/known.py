@@ -18,6 +18,7 @@ from trimtab.systems.delivery.problems.shapes import (
 TEXTS = Each(Text())
 WORDS = Table(Text())
 OBJECT = Fields()
+PROTOCOL = Text(among=("TCP", "UDP", "SCTP"))
 
 _HTTP_GET = Fields(
     {
@@ -58,7 +59,7 @@ _CONTAINER = Fields(
                 {
                     "containerPort": Whole(1, 65535, required=True),
                     "name": Text(),
-                    "protocol": Text(),
+                    "protocol": PROTOCOL,
                     "hostPort": Whole(0, 65535),
                     "hostIP": Text(),
                 },
@@ -99,8 +100,8 @@ _CONTAINER = Fields(
         "startupProbe": _PROBE,
         "lifecycle": Fields({"postStart": _HANDLER, "preStop": _HANDLER}),
         "terminationMessagePath": Text(),
-        "terminationMessagePolicy": Text(),
-        "imagePullPolicy": Text(),
+        "terminationMessagePolicy": Text(among=("File", "FallbackToLogsOnError")),
+        "imagePullPolicy": Text(among=("Always", "IfNotPresent", "Never")),
         "securityContext": OBJECT,
         "stdin": Flag(),
         "stdinOnce": Flag(),
@@ -133,7 +134,7 @@ _POD = Fields(
         "hostAliases": Each(OBJECT),
         "priorityClassName": Text(),
         "priority": Whole(-(2**31)),
-        "dnsPolicy": Text(),
+        "dnsPolicy": Text(among=("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")),
         "dnsConfig": OBJECT,
         "readinessGates": Each(OBJECT),
         "runtimeClassName": Text(),
@@ -151,7 +152,7 @@ DEPLOYMENT: Shape = Fields(
         ),
         "strategy": Fields(
             {
-                "type": Text(),
+                "type": Text(among=("RollingUpdate", "Recreate")),
                 "rollingUpdate": Fields({"maxSurge": WholeOrText(), "maxUnavailable": WholeOrText()}, whole=True),
             },
             whole=True,
@@ -171,7 +172,7 @@ SERVICE: Shape = Fields(
                     "port": Whole(1, 65535, required=True),
                     "targetPort": WholeOrText(),
                     "name": Text(),
-                    "protocol": Text(),
+                    "protocol": PROTOCOL,
                     "appProtocol": Text(),
                     "nodePort": Whole(0, 65535),
                 },
@@ -179,22 +180,22 @@ SERVICE: Shape = Fields(
             )
         ),
         "selector": WORDS,
-        "type": Text(),
+        "type": Text(among=("ClusterIP", "NodePort", "LoadBalancer")),
         "clusterIP": Text(),
         "clusterIPs": TEXTS,
         "externalIPs": TEXTS,
         "externalName": Text(),
-        "sessionAffinity": Text(),
+        "sessionAffinity": Text(among=("ClientIP", "None")),
         "sessionAffinityConfig": OBJECT,
         "loadBalancerIP": Text(),
         "loadBalancerSourceRanges": TEXTS,
         "loadBalancerClass": Text(),
         "allocateLoadBalancerNodePorts": Flag(),
-        "externalTrafficPolicy": Text(),
-        "internalTrafficPolicy": Text(),
+        "externalTrafficPolicy": Text(among=("Cluster", "Local")),
+        "internalTrafficPolicy": Text(among=("Cluster", "Local")),
         "healthCheckNodePort": Whole(0, 65535),
         "publishNotReadyAddresses": Flag(),
-        "ipFamilies": TEXTS,
+        "ipFamilies": Each(Text(among=("IPv4", "IPv6"))),
         "ipFamilyPolicy": Text(),
         "trafficDistribution": Text(),
     },

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trimtab.model.errors import FieldError
+from trimtab.model.names import label_key_problems
 from trimtab.systems.delivery.problems import known
 from trimtab.systems.delivery.problems.findings import (
     forbidden,
@@ -15,7 +17,6 @@ from trimtab.systems.delivery.problems.findings import (
     missing,
     repeated,
     text,
-    unsupported,
     whole,
     wrong,
 )
@@ -23,22 +24,24 @@ from trimtab.systems.delivery.problems.shapes import mistakes
 from trimtab.systems.delivery.problems.workload import RESERVED, containers, is_port_name, labels
 
 PATH = "spec.service"
-_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
 _NOT_HTTP = frozenset(("tcp", "tls", "https", "mongo", "mysql", "redis", "udp"))
 """How Istio is told that a port is not one whose requests it can see (its protocol selection)."""
 
 
 def service_problems(service: Mapping[str, Any], deployment: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from mistakes(service, known.SERVICE, PATH)
-    if isinstance(service.get("type"), str) and service["type"] not in _TYPES:
-        yield unsupported(f"{PATH}.type", service["type"], _TYPES)
+    outside = service.get("type") in ("NodePort", "LoadBalancer")
+    if text(service.get("externalTrafficPolicy")) and not outside:
+        yield forbidden(f"{PATH}.externalTrafficPolicy", "only a Service of type NodePort or LoadBalancer has one")
+    address = text(service.get("clusterIP"))
+    if address not in ("", "None") and not _is_address(address):
+        yield wrong(f"{PATH}.clusterIP", address, "must be an IP address, or None")
     yield from _selector_problems(service, deployment)
     if service.get("ports") is None or service["ports"] == []:
         yield missing(f"{PATH}.ports", "at least one, such as {port: 80, targetPort: 8080}")
     ports = [mapping(one) for one in items(service.get("ports"))]
     for i, port in enumerate(ports):
-        yield from _port_problems(f"{PATH}.ports[{i}]", port, deployment, several=len(ports) > 1)
+        yield from _port_problems(f"{PATH}.ports[{i}]", port, deployment, several=len(ports) > 1, outside=outside)
     yield from repeated((f"{PATH}.ports[{i}].name", p["name"]) for i, p in enumerate(ports) if text(p.get("name")))
     yield from repeated(
         (f"{PATH}.ports[{i}]", f"{p['port']}/{text(p.get('protocol')) or 'TCP'}")
@@ -92,7 +95,7 @@ def _selector_problems(service: Mapping[str, Any], deployment: Mapping[str, Any]
 
 
 def _port_problems(
-    path: str, port: Mapping[str, Any], deployment: Mapping[str, Any], *, several: bool
+    path: str, port: Mapping[str, Any], deployment: Mapping[str, Any], *, several: bool, outside: bool
 ) -> Iterator[FieldError]:
     name = text(port.get("name"))
     if several and port.get("name") in (None, ""):
@@ -101,8 +104,13 @@ def _port_problems(
         len(name) <= 63 and name.strip("-") == name and name.replace("-", "a").isalnum() and name.islower()
     ):
         yield wrong(f"{path}.name", name, "must be of a-z, 0-9 and -, such as http or grpc-api")
-    if isinstance(port.get("protocol"), str) and port["protocol"] not in _PROTOCOLS:
-        yield unsupported(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+    if whole(port.get("nodePort")) and not outside:
+        yield forbidden(f"{path}.nodePort", "only a Service of type NodePort or LoadBalancer has one")
+    if port.get("appProtocol") == "":
+        yield wrong(f"{path}.appProtocol", "", "must not be empty: leave it out")
+    elif text(port.get("appProtocol")):
+        for problem in label_key_problems(port["appProtocol"]):
+            yield wrong(f"{path}.appProtocol", port["appProtocol"], problem)
     target = port.get("targetPort")
     if isinstance(target, str) and target:
         names = port_names(deployment)
@@ -120,3 +128,11 @@ def _protocol(port: Mapping[str, Any]) -> str:
         return "udp"
     told = text(port.get("appProtocol")) or text(port.get("name"))
     return told.lower().partition("-")[0]
+
+
+def _is_address(value: str) -> bool:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return True

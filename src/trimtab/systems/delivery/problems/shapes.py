@@ -12,11 +12,14 @@ from typing import Any
 import msgspec
 
 from trimtab.model.errors import FieldError
-from trimtab.systems.delivery.problems.findings import keyed, missing, mistyped, wrong
+from trimtab.systems.delivery.problems.findings import keyed, missing, mistyped, unsupported, wrong
 
 
 class Text(msgspec.Struct, frozen=True):
+    """`among`: one of these, or nothing."""
+
     required: bool = False
+    among: tuple[str, ...] = ()
 
 
 class Flag(msgspec.Struct, frozen=True):
@@ -81,6 +84,8 @@ def mistakes(value: Any, shape: Shape, path: str) -> Iterator[FieldError]:
             if not isinstance(value, str):
                 scalar = isinstance(value, bool | int | float)
                 yield mistyped(path, value, "a text: put it in quotes" if scalar else "a text")
+            elif value and shape.among and value not in shape.among:
+                yield unsupported(path, value, shape.among)
         case Flag():
             if not isinstance(value, bool):
                 yield mistyped(path, value, "true or false")

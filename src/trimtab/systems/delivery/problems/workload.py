@@ -18,6 +18,7 @@ from trimtab.systems.delivery.problems.findings import (
     mapping,
     missing,
     mistyped,
+    object_name,
     repeated,
     text,
     unsupported,
@@ -134,9 +135,7 @@ def _term(path: str, key: Any, operator: Any, values: Any, found: list[Requireme
 
 def _strategy_problems(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
     """What it says does not matter but for maxSurge (see `objects.workloads`), so that only nonsense is refused."""
-    path, kind = f"{PATH}.strategy", strategy.get("type")
-    if isinstance(kind, str) and kind not in ("", *_STRATEGIES):
-        yield unsupported(f"{path}.type", kind, _STRATEGIES)
+    path = f"{PATH}.strategy"
     rolling = mapping(strategy.get("rollingUpdate"))
     for name in ("maxSurge", "maxUnavailable"):
         value = rolling.get(name)
@@ -167,6 +166,13 @@ def _pod_problems(pod: Mapping[str, Any]) -> Iterator[FieldError]:
         yield unsupported(f"{path}.restartPolicy", pod["restartPolicy"], ("Always",))
     if pod.get("activeDeadlineSeconds") is not None:
         yield forbidden(f"{path}.activeDeadlineSeconds", "pods of a Deployment have no end")
+    for field in ("serviceAccountName", "priorityClassName"):
+        if text(pod.get(field)):
+            yield from object_name(f"{path}.{field}", pod[field])
+    for i, volume in enumerate(map(mapping, items(pod.get("volumes")))):
+        sources = [name for name, value in volume.items() if name != "name" and value is not None]
+        if len(sources) > 1:
+            yield wrong(f"{path}.volumes[{i}]", ", ".join(sources[:4]), "must have one source only")
     volumes = [text(mapping(one).get("name")) for one in items(pod.get("volumes"))]
     for i, name in enumerate(volumes):
         yield from _label(f"{path}.volumes[{i}].name", name)
@@ -197,8 +203,6 @@ def _container_problems(path: str, container: Mapping[str, Any], volumes: frozen
         if name and not is_port_name(name):
             detail = "must be at most 15 of a-z, 0-9 and -, with a letter among them"
             yield wrong(f"{path}.ports[{i}].name", name, detail)
-        if isinstance(port.get("protocol"), str) and port["protocol"] not in _PROTOCOLS:
-            yield unsupported(f"{path}.ports[{i}].protocol", port["protocol"], _PROTOCOLS)
     yield from repeated((f"{path}.ports[{i}].name", p["name"]) for i, p in enumerate(ports) if text(p.get("name")))
     for i, mount in enumerate(map(mapping, items(container.get("volumeMounts")))):
         if text(mount.get("name")) and mount["name"] not in volumes:
@@ -237,8 +241,6 @@ def _label(path: str, name: str) -> Iterator[FieldError]:
 
 
 _OPERATORS: dict[str, Any] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-_STRATEGIES = ("RollingUpdate", "Recreate")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
