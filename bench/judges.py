@@ -17,7 +17,7 @@ import math
 import random
 import time
 from bisect import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -108,9 +108,9 @@ def latencies(releases: int = RELEASES) -> list[Row]:
             endings: dict[str, list[Ending]] = {}
             for _ in range(releases):
                 windows = [_latencies(dice, requests, more) for _ in range(LIMIT)]
-                endings.setdefault("MannWhitney", []).append(_ours(analysis, [_timed(each) for each in windows]))
+                endings.setdefault("MannWhitney", []).append(_ours(analysis, map(_timed, windows)))
                 for bound in (350, 500):
-                    bad = [each.slowest > bound for each in windows]
+                    bad = (each.slowest > bound for each in windows)
                     endings.setdefault(f"fixed {bound} ms, 3", []).append(_fixed(bad, 3))
             rows += [Row(f"{requests}", _percent(more), judge, tuple(found)) for judge, found in endings.items()]
     return rows
@@ -181,14 +181,14 @@ def _compared(traffic: str, defect: str, draw: Callable[[random.Random], list[Er
     endings: dict[str, list[Ending]] = {}
     for _ in range(releases):
         windows = draw(dice)
-        endings.setdefault("Bayes", []).append(_ours(analysis, [_counted(each) for each in windows]))
-        bad = [not each.total or (each.total - each.failed) * 100 < 99 * each.total for each in windows]
+        endings.setdefault("Bayes", []).append(_ours(analysis, map(_counted, windows)))
         for threshold in THRESHOLDS:
+            bad = (not each.total or (each.total - each.failed) * 100 < 99 * each.total for each in windows)
             endings.setdefault(f"fixed 99 %, {threshold}", []).append(_fixed(bad, threshold))
     return [Row(traffic, defect, judge, tuple(found)) for judge, found in endings.items()]
 
 
-def _ours(analysis: Analysis, windows: Sequence[Measured]) -> Ending:
+def _ours(analysis: Analysis, windows: Iterable[Measured]) -> Ending:
     counters, step = Counters(), 0
     evidence: tuple[Evidence, ...] = ()
     for index, window in enumerate(windows, 1):
@@ -201,10 +201,10 @@ def _ours(analysis: Analysis, windows: Sequence[Measured]) -> Ending:
             step, counters = step + 1, counters.replace(passes=0)
             if step == STEPS:
                 return Ending("out", index)
-    return Ending("limit", len(windows))
+    return Ending("limit", LIMIT)
 
 
-def _fixed(bad: Sequence[bool], threshold: int) -> Ending:
+def _fixed(bad: Iterable[bool], threshold: int) -> Ending:
     failed = passed = 0
     for index, fails in enumerate(bad, 1):
         failed, passed = failed + fails, passed + (not fails)
@@ -212,7 +212,7 @@ def _fixed(bad: Sequence[bool], threshold: int) -> Ending:
             return Ending("back", index)
         if passed >= STEPS:
             return Ending("out", index)
-    return Ending("limit", len(bad))
+    return Ending("limit", LIMIT)
 
 
 def _errors(dice: random.Random, *, requests: int, more: float, since: int = 0, idle: float = 0.0) -> list[Errors]:
