@@ -31,12 +31,14 @@ from trimtab.systems.local.pods.leftovers import end_strays
 
 Document = dict[str, Any]
 PATIENCE = 20.0
+DRAIN = "local.trimtab.dev/drain"
 PORT = 8080
 
 SERVER = """
 import http.server, os, signal, sys
 class Answer(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    wbufsize = -1
     def do_GET(self):
         text = (os.environ.get('VERSION', '') + ' ' + os.environ['POD_NAME']).encode()
         bad = self.path == '/health' and os.path.exists('sick')
@@ -81,7 +83,7 @@ def deployment(
             "replicas": replicas,
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels, "annotations": dict(annotations or {})},
+                "metadata": {"labels": labels, "annotations": {DRAIN: "0.1", **(annotations or {})}},
                 "spec": {
                     "containers": list(containers) or [container(readinessProbe=ready_probe())],
                     "terminationGracePeriodSeconds": 2,

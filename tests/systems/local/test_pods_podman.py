@@ -59,6 +59,7 @@ def server(**fields: object) -> Document:
     return {**base, "readinessProbe": probe, **fields}
 
 
+@pytest.mark.dataplane
 async def test_an_image_runs_on_the_pods_address_and_ends_with_it(bench: Bench, images: None) -> None:
     live = {
         "exec": {"command": ["/bin/test", "-d", "/www"]},
@@ -78,6 +79,7 @@ async def test_an_image_runs_on_the_pods_address_and_ends_with_it(bench: Bench, 
     assert not _containers()
 
 
+@pytest.mark.dataplane
 async def test_volumes_are_mounted_where_the_pod_says(bench: Bench, images: None) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page", "namespace": "shop"}}
     await bench.create({**config, "data": {"index.html": "from the volume\n"}})
@@ -92,6 +94,7 @@ async def test_volumes_are_mounted_where_the_pod_says(bench: Bench, images: None
     assert not _containers()
 
 
+@pytest.mark.dataplane
 async def test_containers_go_on_without_the_controllers(bench: Bench, images: None) -> None:
     async with bench.running(home_ends=False):
         await bench.create(deployment("web", server(), annotations=PODMAN))

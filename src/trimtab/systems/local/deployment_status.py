@@ -113,7 +113,8 @@ def _progressing(
         return said(True, "NewReplicaSetCreated", fresh=True)
     if reason == "DeploymentPaused":
         return said(True, "DeploymentResumed", fresh=True)
-    begins = generation != before.get("observedGeneration") and counts["replicas"] > counts["updatedReplicas"]
+    others = counts["replicas"] > counts["updatedReplicas"] or not counts["updatedReplicas"]
+    begins = generation != before.get("observedGeneration") and others
     if not old or (begins and reason in (COMPLETE, EXCEEDED)):
         return said(True, "FoundNewReplicaSet", fresh=True)
     if reason == COMPLETE:  # what fails later is no rollout

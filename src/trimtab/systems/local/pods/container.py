@@ -295,7 +295,7 @@ class Container:
             self._why = f"ended because its {which} probe failed {probe.failures} times"
             self._setting.tell("Killing", f"container {self.name} is {self._why}")
             self.set_ready(False)
-            await process.end(self._setting.grace)
+            await process.end(self._setting.grace if probe.grace is None else probe.grace)
 
     def status(self) -> dict[str, Any]:
         """As `containerStatuses` has it."""

@@ -106,8 +106,11 @@ def _command(
     options = [*flags(), f"--name={name}", "--replace", "--rm", "--network=host", "--log-driver=none"]
     options.append(f"--pidfile={up}")
     options.append(f"--pull={PULLS.get(container.get('imagePullPolicy') or '', 'missing')}")
+    own = {each["name"] for each in container.get("env") or ()}
     for variable in environment:
-        if variable not in KEPT:
+        if variable in KEPT:  # podman's own, unless the pod has one too
+            options += [f"--env={variable}={environment[variable]}"] if variable in own else []
+        else:
             if not _VARIABLE.fullmatch(variable):
                 raise CannotStart("CreateContainerConfigError", f'podman takes no variable "{variable[:60]}"')
             options.append(f"--env={variable}")

@@ -24,6 +24,8 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 1.0
     failures: int = 3
     successes: int = 1
+    grace: float | None = None
+    """Seconds between SIGTERM and SIGKILL when it fails; the pod's when not given."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -53,6 +55,7 @@ def probe_of(document: Mapping[str, Any] | None) -> Probe | None:
         timeout=number("timeoutSeconds", 1, 1),
         failures=int(number("failureThreshold", 3, 1)),
         successes=int(number("successThreshold", 1, 1)),
+        grace=document.get("terminationGracePeriodSeconds"),
     )
 
 
