@@ -52,12 +52,13 @@ def translate(
     told: dict[str, Document] = {}
     routed: dict[str, Document] = {}
     carriers: dict[Key, list[str]] = {reading.key: [] for reading in readings}
+    by_host = _ByHost(readings)
     for service in world.services:
         key = key_of(service)
         address = world.addresses.get(key)
         if address is None or is_headless(service):
             continue
-        reading = _of_service(key, readings, problems)
+        reading = by_host.of(key, problems)
         for port in world.ports[key]:
             name, entry = names.listener(key, port.number), Entry(port.number)
             cluster = names.cluster(key, port.number)
@@ -148,20 +149,31 @@ def _readings(
     return found, problems
 
 
-def _of_service(key: Key, readings: list[Reading], problems: dict[Key, list[Problem]]) -> Reading | None:
-    """The VirtualService of a Service: the one that names it most closely, of those the oldest."""
-    ranked = []
-    for reading in readings:
-        if reading.in_mesh:
-            seen = names.names_of(key) if reading.key.namespace == key.namespace else names.names_of(key)[1:]
-            if closeness := max(names.covers(host, seen) for host in reading.hosts):
-                ranked.append((closeness, reading))
-    ranked.sort(key=lambda each: -each[0])
-    for closeness, reading in ranked[1:]:
-        if closeness == ranked[0][0]:
-            text = f"the Service {key} is routed by the older VirtualService {ranked[0][1].key}"
-            _note(problems[reading.key], Problem("spec.hosts", text, error=False))
-    return ranked[0][1] if ranked else None
+class _ByHost:
+    """VirtualServices of the mesh, by the hosts that they name."""
+
+    def __init__(self, readings: list[Reading]) -> None:
+        self._exact: dict[tuple[str, str], list[Reading]] = {}
+        self._wide: list[tuple[str, Reading]] = []
+        for reading in readings:
+            for host in reading.hosts if reading.in_mesh else ():
+                service = names.meant(host, reading.key.namespace)
+                if service is not None:
+                    self._exact.setdefault(service, []).append(reading)
+                elif host.startswith("*"):
+                    self._wide.append((host, reading))
+
+    def of(self, service: Key, problems: dict[Key, list[Problem]]) -> Reading | None:
+        """The one that names a Service most closely, of those the oldest."""
+        found = list(dict.fromkeys(self._exact.get(service, ())))
+        if not found:
+            fitting = [(names.covers(host, names.names_of(service)[1:]), each) for host, each in self._wide]
+            closest = max((closeness for closeness, _ in fitting), default=0)
+            found = [each for closeness, each in fitting if closeness == closest and closest]
+        for other in found[1:]:
+            text = f"the Service {service} is routed by the older VirtualService {found[0].key}"
+            _note(problems[other.key], Problem("spec.hosts", text, error=False))
+        return found[0] if found else None
 
 
 def _ingress(

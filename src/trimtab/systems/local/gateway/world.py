@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -15,6 +15,7 @@ from trimtab.model.resource import Resource
 from trimtab.systems.local.gateway.names import Key
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -55,17 +56,22 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {key_of(each): ports_of(each) for each in self.services}
 
     @cached_property
-    def _pods(self) -> dict[str, list[Pod]]:
-        found: dict[str, list[Pod]] = {}
+    def _pods(self) -> dict[tuple[str, str, str], list[Pod]]:
+        """By namespace and label."""
+        found: dict[tuple[str, str, str], list[Pod]] = {}
         for pod in self.pods:
-            found.setdefault(pod.namespace, []).append(pod)
+            for name, value in _labels(pod).items():
+                found.setdefault((pod.namespace, name, value), []).append(pod)
         return found
 
     @cached_property
-    def _deployments(self) -> dict[str, list[Deployment]]:
-        found: dict[str, list[Deployment]] = {}
+    def _deployments(self) -> dict[tuple[str, str, str], list[tuple[str, dict[str, str]]]]:
+        """By namespace and label of their pods: their names and all those labels."""
+        found: dict[tuple[str, str, str], list[tuple[str, dict[str, str]]]] = {}
         for each in sorted(self.deployments, key=key_of):
-            found.setdefault(each.namespace, []).append(each)
+            labels = _map(_at(_spec(each), "template", "metadata", "labels"))
+            for name, value in labels.items():
+                found.setdefault((each.namespace, name, value), []).append((each.name, labels))
         return found
 
     def pods_of(self, service: Service, labels: Mapping[str, str] | None = None) -> list[Pod]:
@@ -73,8 +79,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         selector = _map(_spec(service).get("selector"))
         if not selector:
             return []
-        wanted = {**selector, **(labels or {})}.items()
-        return [pod for pod in self._pods.get(service.namespace, ()) if wanted <= _labels(pod).items()]
+        wanted = {**selector, **(labels or {})}
+        return [pod for pod in _fewest(self._pods, service, wanted) if wanted.items() <= _labels(pod).items()]
 
     def endpoints(self, service: Service, port: Port, labels: Mapping[str, str] | None = None) -> tuple[Endpoint, ...]:
         """Where requests may go now: pods that are ready, and not on their way out."""
@@ -92,9 +98,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         selector = {**_map(_spec(service).get("selector")), **(labels or {})}
         if selector:
             matching = [
-                each.name
-                for each in self._deployments.get(service.namespace, ())
-                if selector.items() <= _map(_at(_spec(each), "template", "metadata", "labels")).items()
+                name
+                for name, held in _fewest(self._deployments, service, selector)
+                if selector.items() <= held.items()
             ]
             if matching:
                 return service.name if service.name in matching else matching[0]
@@ -103,6 +109,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     if owner.kind == "Deployment":
                         return owner.name
         return service.name
+
+
+def _fewest(index: dict[tuple[str, str, str], list[T]], service: Service, wanted: Mapping[str, str]) -> list[T]:
+    """Those with the rarest of some labels: all that have all of them are among these."""
+    return min((index.get((service.namespace, name, value), []) for name, value in wanted.items()), key=len)
 
 
 def key_of(obj: Resource) -> Key:

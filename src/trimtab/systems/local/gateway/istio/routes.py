@@ -82,6 +82,8 @@ def _forward(route: Fields, entry: Entry, cluster: Cluster, authority: str) -> D
         weights.append(
             (100 if len(parts) == 1 else 0) if weight is None or (len(parts) == 1 and not weight) else weight
         )
+    if not parts and "route" in route:
+        route.refuse("has no destination", "route")
     if parts and not sum(weights):
         route.refuse("has weights that are all 0: then no destination gets a request", "route")
     if sum(weights) > UINT32:
