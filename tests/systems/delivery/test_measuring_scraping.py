@@ -187,6 +187,13 @@ def test_a_window_has_its_samples_and_the_one_before() -> None:
     assert samples(kept, 3, 5) == [((2, 4), (3, 6), (4, 8), (5, 10))]
 
 
+def test_a_series_is_known_again_whatever_follows_it() -> None:
+    kept = Kept()
+    for moment, text in enumerate(('x_total{a="b c"} 1', 'x_total{a="b c"} 2 1700000000000', ' x_total{a="b c"}  3 ')):
+        kept.take(moment, text, NAMES)
+    assert samples(kept, 0, 5) == [((0, 1), (1, 2), (2, 3))]
+
+
 def test_a_series_that_was_not_in_the_last_scrape_has_no_sample_before() -> None:
     kept = Kept()
     kept.take(1, "x_total 9", NAMES)
@@ -220,6 +227,10 @@ def test_a_scrape_that_is_no_good_leaves_nothing_behind() -> None:
     with pytest.raises(ValueError, match="is no sample"):
         kept.take(1, "x_total 1\nx_total{ 1", NAMES)
     assert (kept.times, samples(kept, 0, 2)) == ([], [])
+    kept.take(2, "x_total 1", NAMES)
+    with pytest.raises(ValueError, match="is no sample"):
+        kept.take(3, "x_total one", NAMES)
+    assert kept.times == [2]
 
 
 def test_a_clock_that_is_set_back_is_waited_for() -> None:

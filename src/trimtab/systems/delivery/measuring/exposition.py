@@ -5,7 +5,6 @@ Comments, types and help are passed over; so is the time of a sample, for it is 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 
@@ -19,14 +18,24 @@ class Malformed(ValueError):  # noqa: N818 - it reads as what happened
 def samples(text: str, names: frozenset[str] | None = None) -> Iterator[tuple[str, float]]:
     """Each series as it is written, with its value; only of these metrics where some are named. A page that is something
     else is refused, for it would look like one without metrics."""
-    for raw in text.split("\n"):
-        line = raw.strip()
-        if not line or line[0] == "#":
-            continue
-        series, rest = _split(line)
-        value = _number(rest, line)
-        if names is None or series.partition("{")[0].rstrip() in names:
-            yield series, value
+    for line in text.split("\n"):
+        found = sample(line)
+        if found is not None and (names is None or named(found[0]) in names):
+            yield found
+
+
+def sample(line: str) -> tuple[str, float] | None:
+    """The series as it is written, and its value; None for what is no sample and need not be one."""
+    line = line.strip()
+    if not line or line[0] == "#":
+        return None
+    series, rest = _split(line)
+    return series, _number(rest, line)
+
+
+def named(series: str) -> str:
+    """The metric of a series as it is written."""
+    return series.partition("{")[0].rstrip()
 
 
 def parsed(series: str) -> tuple[str, dict[str, str]]:
@@ -70,11 +79,6 @@ def _number(text: str, line: str) -> float:
         return float(words[0])
     except ValueError:
         raise _malformed(line) from None
-
-
-def counted(value: float) -> bool:
-    """Whether it may be the value of a counter."""
-    return math.isfinite(value) and value >= 0
 
 
 def _malformed(line: str) -> Malformed:

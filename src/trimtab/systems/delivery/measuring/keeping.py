@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import bisect
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from trimtab.systems.delivery.measuring import exposition
@@ -32,9 +33,19 @@ class Kept:
         """One scrape, wholly or not at all."""
         found: list[tuple[_Counter, float]] = []
         fresh: dict[str, _Counter] = {}
-        for written, value in exposition.samples(text, names):
-            if not exposition.counted(value):
+        for line in text.split("\n"):
+            end = line.rfind(" ")
+            counter = self._counters.get(line[:end])
+            if counter is not None:  # nearly always, so that nothing more is looked at
+                try:
+                    found.append((counter, float(line[end:])))
+                    continue
+                except ValueError:
+                    pass  # said below what is wrong with it
+            sample = exposition.sample(line)
+            if sample is None or exposition.named(sample[0]) not in names:
                 continue
+            written, value = sample
             counter = self._counters.get(written) or fresh.get(written)
             if counter is None:
                 if len(self._counters) + len(fresh) >= MOST_SERIES:
@@ -47,9 +58,10 @@ class Kept:
         for written, counter in fresh.items():
             self._index.setdefault(counter.place, {})[written] = counter
         for counter, value in found:
-            counter.times.append(moment)
-            counter.values.append(value)
-        self._samples += len(found)
+            if value >= 0 and value != math.inf:  # nothing else is a count; NaN is not >= 0 either
+                counter.times.append(moment)
+                counter.values.append(value)
+                self._samples += 1
         self.times.append(moment)
 
     def covers(self, start: float, patience: float) -> bool:

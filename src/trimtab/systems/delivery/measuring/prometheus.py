@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -27,7 +27,6 @@ from trimtab.systems.delivery.measuring.rendering import quoted
 TIMEOUT = 5.0
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_URL = 4096
-TICK = timedelta(milliseconds=1)
 
 
 class PrometheusSource:
@@ -55,25 +54,27 @@ class PrometheusSource:
 
     async def counters(self, name: str, labels: Mapping[str, str], window: Window) -> Sequence[Series]:
         selector = f"{name}{{{','.join(f'{label}={quoted(value)}' for label, value in labels.items())}}}"
-        length = window.end - window.start + TICK  # Prometheus 3 leaves out what is exactly so old
-        inside = self._ranges(await self._asked(f"{selector}[{length // TICK}ms]", window.end))
+        first, last = -(-_microseconds(window.start) // 1000), _microseconds(window.end) // 1000
+        if first > last:
+            return ()
+        length = last - first + 1  # Prometheus 3 leaves out what is exactly so old
+        inside = self._ranges(await self._asked(f"{selector}[{length}ms]", last))
         if not inside:
             return ()
-        before = await self._asked(_BEFORE.format(selector=selector), window.start - TICK)
+        before = await self._asked(_BEFORE.format(selector=selector), first - 1)
         earlier = {_key(one.labels): one.value for one in self._points(before)}
-        start, end = window.start.timestamp(), window.end.timestamp()
         found = []
         for one in inside:
-            samples = [(moment, value) for moment, value in one.samples if start <= moment <= end]
+            samples = [(moment, value) for moment, value in one.samples if first <= round(moment * 1000) <= last]
             labels_of = {label: value for label, value in one.labels.items() if label != "__name__"}
-            last = earlier.get(_key(labels_of))
-            if last is not None:
-                samples.insert(0, (start - TICK.total_seconds(), last))
+            known = earlier.get(_key(labels_of))
+            if known is not None:
+                samples.insert(0, ((first - 1) / 1000, known))
             found.append(Series(labels_of, tuple(samples)))
         return found
 
     async def query(self, promql: str, at: datetime) -> Sequence[Point]:
-        return self._points(await self._asked(promql, at))
+        return self._points(await self._asked(promql, _microseconds(at) // 1000))
 
     async def close(self) -> None:
         await self._outbound.close()
@@ -93,8 +94,9 @@ class PrometheusSource:
             raise self._strange("what a range selector gives")
         return tuple(one for one in result if isinstance(one, _Range))
 
-    async def _asked(self, promql: str, at: datetime) -> _Result:
-        response = await self._answered(urlencode({"query": promql, "time": f"{at.timestamp():.3f}"}))
+    async def _asked(self, promql: str, at: int) -> _Result:
+        """At so many milliseconds since 1970, which is as finely as Prometheus knows the time."""
+        response = await self._answered(urlencode({"query": promql, "time": f"{at // 1000}.{at % 1000:03}"}))
         body = await response.read()
         try:
             answer = msgspec.json.decode(body, type=_Answer)
@@ -194,6 +196,13 @@ def _result(data: _Data | None) -> _Result:
     if data.result_type == "scalar":
         return Point({}, _number(msgspec.json.decode(data.result, type=tuple[float, str])[1]))
     raise ValueError
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _number(text: str) -> float:
