@@ -206,15 +206,15 @@ def _mirrored(route: dict[str, Any], hosts: Hosts, percent: int) -> dict[str, An
 
 
 def _with_mirrors(route: Route) -> dict[str, Any]:
-    """One `mirror` as a list of one."""
-    if "mirror" not in route:
-        return dict(route)
+    """One `mirror` as a list of one. A percentage of none says nothing."""
     percentage = route.get("mirrorPercentage")
     for old in ("mirrorPercent", "mirror_percent"):
         if percentage is None and route.get(old) is not None:
             percentage = {"value": route[old]}
     gone = ("mirror", "mirrorPercentage", "mirrorPercent", "mirror_percent")
     rest = {name: value for name, value in route.items() if name not in gone}
+    if "mirror" not in route:
+        return rest
     mirror = {"destination": route["mirror"], **({"percentage": percentage} if percentage is not None else {})}
     return {**rest, "mirrors": [mirror, *(route.get("mirrors") or ())]}
 

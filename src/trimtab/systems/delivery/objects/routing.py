@@ -63,15 +63,9 @@ def owned_virtual_service(canary: CanaryDeployment, traffic: Traffic) -> dict[st
 
 def driven(found: Document, canary: CanaryDeployment, traffic: Traffic) -> dict[str, Any]:
     """The VirtualService, as it was read, with this traffic. Give it to `released` to have it back."""
-    hosts = hosts_of(canary)
     original = _without(_spec(found), canary, _memory(found, canary).routes)
     spec = _with(original, canary, traffic)
-    kept = tuple(
-        (section, route)
-        for section in SECTIONS
-        for route in _routes(original, section)
-        if _is_meant(route, section, canary) and _forgotten(route, section, hosts, traffic)
-    )
+    kept = _to_remember(original, canary, traffic)
     memory = msgspec.json.encode(_Memory(applied_of(spec, canary), kept)).decode()
     if len(memory) > MEMORY_LIMIT:
         memory = msgspec.json.encode(_Memory(applied_of(spec, canary))).decode()
@@ -238,8 +232,23 @@ def _original(route: Document, section: str, hosts: Hosts, left: list[tuple[str,
     return routes.bare(route, hosts)
 
 
-def _forgotten(route: Document, section: str, hosts: Hosts, traffic: Traffic) -> bool:
-    """Whether the route cannot be told from what this traffic makes of it."""
+def _to_remember(
+    original: Document, canary: CanaryDeployment, traffic: Traffic
+) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """The routes that cannot be told from what this traffic makes of them; and with one of them all that look like it, so
+    that each is found in its turn."""
+    hosts = hosts_of(canary)
+    meant = [
+        (section, dict(route), msgspec.json.encode([section, routes.key(route, hosts)], order="sorted"))
+        for section in SECTIONS
+        for route in _routes(original, section)
+        if _is_meant(route, section, canary)
+    ]
+    lost = {look for section, route, look in meant if _is_lost(route, section, hosts, traffic)}
+    return tuple((section, route) for section, route, look in meant if look in lost)
+
+
+def _is_lost(route: Document, section: str, hosts: Hosts, traffic: Traffic) -> bool:
     made = routes.driven(route, hosts, traffic)[-1] if section == HTTP else routes.driven_plain(route, hosts, traffic)
     return routes.bare(made, hosts) != route
 
