@@ -9,6 +9,7 @@ from typing import Any
 from trimtab.model.errors import FieldError
 from trimtab.model.names import label_key_problems
 from trimtab.systems.delivery.problems import known
+from trimtab.systems.delivery.problems.containers import is_port_name
 from trimtab.systems.delivery.problems.findings import (
     forbidden,
     items,
@@ -21,7 +22,7 @@ from trimtab.systems.delivery.problems.findings import (
     wrong,
 )
 from trimtab.systems.delivery.problems.shapes import mistakes
-from trimtab.systems.delivery.problems.workload import RESERVED, containers, is_port_name, labels
+from trimtab.systems.delivery.problems.workload import RESERVED, containers, labels
 
 PATH = "spec.service"
 _NOT_HTTP = frozenset(("tcp", "tls", "https", "mongo", "mysql", "redis", "udp"))

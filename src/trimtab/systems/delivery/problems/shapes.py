@@ -116,7 +116,9 @@ def mistakes(value: Any, shape: Shape, path: str) -> Iterator[FieldError]:
                 yield mistyped(path, value, "an object")
                 return
             for name, of in shape.of.items():
-                if value.get(name) is not None:
+                if of.required and value.get(name) == "":
+                    yield missing(f"{path}.{name}", "must not be empty")
+                elif value.get(name) is not None:
                     yield from mistakes(value[name], of, f"{path}.{name}")
                 elif of.required:
                     yield missing(f"{path}.{name}", "must be given")

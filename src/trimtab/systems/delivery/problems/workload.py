@@ -11,6 +11,7 @@ from trimtab.model.label_requirements import Requirement, requirement
 from trimtab.model.names import label_key_problems, label_value_problems
 from trimtab.model.selectors import LabelSelector
 from trimtab.systems.delivery.problems import known
+from trimtab.systems.delivery.problems.containers import container_problems, label_problems
 from trimtab.systems.delivery.problems.findings import (
     forbidden,
     items,
@@ -175,7 +176,7 @@ def _pod_problems(pod: Mapping[str, Any]) -> Iterator[FieldError]:
             yield wrong(f"{path}.volumes[{i}]", ", ".join(sources[:4]), "must have one source only")
     volumes = [text(mapping(one).get("name")) for one in items(pod.get("volumes"))]
     for i, name in enumerate(volumes):
-        yield from _label(f"{path}.volumes[{i}].name", name)
+        yield from label_problems(f"{path}.volumes[{i}].name", name)
     yield from repeated((f"{path}.volumes[{i}].name", name) for i, name in enumerate(volumes) if name)
     every = [
         (f"{path}.{field}[{i}]", mapping(one))
@@ -187,61 +188,8 @@ def _pod_problems(pod: Mapping[str, Any]) -> Iterator[FieldError]:
         return
     yield from repeated((f"{at}.name", one["name"]) for at, one in every if text(one.get("name")))
     for at, one in every:
-        yield from _container_problems(at, one, frozenset(volumes))
-
-
-def _container_problems(path: str, container: Mapping[str, Any], volumes: frozenset[str]) -> Iterator[FieldError]:
-    yield from _label(f"{path}.name", text(container.get("name")))
-    image = container.get("image")
-    if not image and not items(container.get("command")) and isinstance(image, str | None):
-        yield missing(f"{path}.image", "an image; or a command, where workloads are processes of this machine")
-    elif isinstance(image, str) and image != image.strip():
-        yield wrong(f"{path}.image", image, "must not have leading or trailing whitespace")
-    ports = [mapping(one) for one in items(container.get("ports"))]
-    for i, port in enumerate(ports):
-        name = text(port.get("name"))
-        if name and not is_port_name(name):
-            detail = "must be at most 15 of a-z, 0-9 and -, with a letter among them"
-            yield wrong(f"{path}.ports[{i}].name", name, detail)
-    yield from repeated((f"{path}.ports[{i}].name", p["name"]) for i, p in enumerate(ports) if text(p.get("name")))
-    for i, mount in enumerate(map(mapping, items(container.get("volumeMounts")))):
-        if text(mount.get("name")) and mount["name"] not in volumes:
-            yield wrong(f"{path}.volumeMounts[{i}].name", mount["name"], "there is no such volume in the template")
-    for i, variable in enumerate(map(mapping, items(container.get("env")))):
-        if variable.get("name") == "" or "=" in text(variable.get("name")):
-            yield wrong(f"{path}.env[{i}].name", variable["name"], "must not be empty, nor have a = in it")
-        if text(variable.get("value")) and mapping(variable.get("valueFrom")):
-            yield wrong(f"{path}.env[{i}].valueFrom", variable["valueFrom"], "must not be given together with value")
-    for kind in ("readinessProbe", "livenessProbe", "startupProbe"):
-        if isinstance(container.get(kind), Mapping):
-            yield from _probe_problems(f"{path}.{kind}", container[kind], ports)
-
-
-def _probe_problems(path: str, probe: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> Iterator[FieldError]:
-    handlers = [name for name in _HANDLERS if probe.get(name) is not None]
-    if len(handlers) != 1:
-        yield wrong(path, ", ".join(handlers) or "none", f"must have exactly one of {', '.join(_HANDLERS)}")
-    for name in ("httpGet", "tcpSocket"):
-        port = mapping(probe.get(name)).get("port")
-        if isinstance(port, str):
-            if port not in [one.get("name") for one in ports]:
-                yield wrong(f"{path}.{name}.port", port, "this container has no port of that name")
-        elif whole(port) is not None and not 1 <= (whole(port) or 0) <= 65535:
-            yield wrong(f"{path}.{name}.port", port, "must be between 1 and 65535")
-
-
-def is_port_name(name: str) -> bool:
-    """IANA's service names (RFC 6335 §5.1), in lower case as Kubernetes wants them."""
-    return bool(_PORT_NAME.fullmatch(name)) and "--" not in name and any(char.isalpha() for char in name)
-
-
-def _label(path: str, name: str) -> Iterator[FieldError]:
-    if name and not (len(name) <= 63 and _LABEL.fullmatch(name)):
-        yield wrong(path, name, "must be at most 63 of a-z, 0-9 and -, and begin and end with a letter or a digit")
+        yield from container_problems(at, one, frozenset(volumes))
 
 
 _OPERATORS: dict[str, Any] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _SHARE = re.compile(r"[0-9]{1,3}%")
