@@ -21,7 +21,8 @@ class Strategy(enum.Enum):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What the canary gets, and how many checks must pass meanwhile. `matched`: all that match, besides the weight."""
+    """What the canary gets, and how many checks must pass meanwhile. `matched`: the weight is of those that match, and
+    all others stay at stable."""
 
     weight: int
     mirror: int = 0
@@ -31,7 +32,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def judged(self) -> bool:
         """Whether any request reaches the canary. Where none does, there is nothing to measure."""
-        return bool(self.weight or self.mirror or self.matched)
+        return bool(self.weight or self.mirror)
 
 
 def strategy(analysis: Analysis | UnsetType) -> Strategy | None:
@@ -52,7 +53,7 @@ def steps(analysis: Analysis | UnsetType) -> tuple[Step, ...]:
         return ()
     mirror = analysis.mirror_weight if analysis.mirror else 0
     if way is Strategy.AB:
-        return (Step(weight=0, matched=True, passes=analysis.iterations or 1),)
+        return (Step(weight=100, matched=True, passes=analysis.iterations or 1),)
     if way is Strategy.BLUE_GREEN:
         return (Step(weight=0, mirror=mirror, passes=analysis.iterations or 1), Step(weight=100))
     first = (Step(weight=0, mirror=mirror, passes=analysis.passes),) if mirror else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock
+from trimtab.model.istio import DestinationRule, VirtualService
 from trimtab.model.kubernetes import Pod
 from trimtab.systems.delivery import world
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus
@@ -18,7 +19,7 @@ from trimtab.systems.delivery.machine.facts import Pods
 from trimtab.systems.delivery.machine.runs import analysis_of, short
 from trimtab.systems.delivery.objects import routing
 from trimtab.systems.delivery.objects.driving import drive
-from trimtab.systems.delivery.objects.enforcing import enforce
+from trimtab.systems.delivery.objects.enforcing import enforce, remove
 from trimtab.systems.delivery.objects.names import canary_name, stable_name
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.telling import Trouble
@@ -50,7 +51,12 @@ class Enforcer:
         replicas = await self._replicas(canary)
         documents = world.wanted(canary, status, stable, running, replicas)
         enforced = await enforce(
-            self._client, canary, documents, adopt=canary.spec.adopt, expected=_expected(status, documents), dry=dry
+            self._client,
+            canary,
+            documents,
+            adopt=canary.spec.adopt,
+            expected=_expected(canary, status, documents),
+            dry=dry,
         )
         told, conflicts = list(enforced.drifts), list(enforced.conflicts)
         if routing.is_reference(canary):
@@ -60,8 +66,9 @@ class Enforcer:
         refused = {each.name: each.why for each in conflicts if each.kind == "Deployment" and each.refused}
         if rest := [each for each in conflicts if each.name not in refused or each.kind != "Deployment"]:
             return Trouble("Conflict", "; ".join(map(str, rest)))
-        routes = any(each.kind in ("VirtualService", "Service", "DestinationRule") for each in told)
-        return await self._seen(canary, status, tuple(map(str, told)), routes, refused)
+        if not dry:
+            await self._tidied(canary, {(each["kind"], each["metadata"]["name"]) for each in documents})
+        return await self._seen(canary, status, tuple(map(str, told)), bool(told), refused)
 
     async def _seen(
         self,
@@ -92,7 +99,7 @@ class Enforcer:
                 canary_pods, ok=False, failed=True, message=f"its Deployment {refused[canary_name(canary)]}"
             )
         found = await world.virtual_service_of(self._client, canary)
-        live, wait = world.live(found.raw if found is not None else None, analysis, self._clock.now())
+        live, wait = world.live(found.raw if found is not None else None, analysis, self._clock.now(), run)
         return world.Seen(stable=stable_pods, canary=canary_pods, live=live, wait=wait, drifted=drifted, drifts=drifts)
 
     async def _explained(
@@ -107,6 +114,17 @@ class Enforcer:
         why = next((text for pod in listed if (text := _why(pod.raw or {}))), "")
         return msgspec.structs.replace(found, message=f"{found.message}: {why}" if why else found.message)
 
+    async def _tidied(self, canary: CanaryDeployment, wanted: Collection[tuple[str, str]]) -> None:
+        """Routing objects of ours that the spec does not ask for any more are removed."""
+        driven = canary.spec.virtual_service.name
+        for kind, names in (
+            (DestinationRule, (stable_name(canary), canary_name(canary))),
+            (VirtualService, (stable_name(canary),)),
+        ):
+            for name in names:
+                if (kind.__name__, name) not in wanted and not (kind is VirtualService and name == driven):
+                    await remove(self._client, canary, kind, name)
+
     async def _replicas(self, canary: CanaryDeployment) -> int:
         """Of stable, as it is: an autoscaler may have changed it."""
         stable, _ = await world.documents_of(self._client, canary)
@@ -116,9 +134,12 @@ class Enforcer:
         return count if isinstance(count, int) else 1
 
 
-def _expected(status: CanaryDeploymentStatus, documents: Sequence[Document]) -> set[tuple[str, str]]:
-    """Those that were there before: all, once there was a stable; the canary's, once it had traffic."""
-    if status.phase == "Initializing":
+def _expected(
+    canary: CanaryDeployment, status: CanaryDeploymentStatus, documents: Sequence[Document]
+) -> set[tuple[str, str]]:
+    """Those that were there before: all, once there was a stable; the canary's, once it had traffic. A spec that was not
+    seen before may want what never was."""
+    if status.phase == "Initializing" or status.observed_generation != canary.metadata.generation:
         return set()
     keys = {(each["kind"], each["metadata"]["name"]) for each in documents}
     if status.phase == "Starting":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
@@ -38,6 +39,7 @@ from trimtab.systems.delivery.measuring.sources import Sources
 from trimtab.systems.delivery.objects.enforcing import remove
 from trimtab.systems.delivery.objects.names import canary_name
 from trimtab.systems.delivery.problems import problems
+from trimtab.systems.delivery.problems.neighbours import neighbour_problems
 from trimtab.systems.delivery.putting_right import Enforcer
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.revisions.configs import TooManyConfigs, Tracked, tracked
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 
 TURNS = 16
 """Moves of one reconcile; then others have their turn."""
+BLOCKED = 5.0
+"""Seconds after which is looked again whether what was in the way is gone."""
 FIGHT, FIGHT_WINDOW = 5, 600.0
 """More corrections than this within so many seconds are a fight."""
 
@@ -103,6 +107,9 @@ class Releaser:
         if found:
             said = "; ".join(f"{each.path}: {each.detail}" for each in found)
             return await self._frozen(canary, status, Trouble("InvalidSpec", said))
+        beside = neighbour_problems(canary, await self._older(canary))
+        if beside:
+            return await self._frozen(canary, status, Trouble("Conflict", "; ".join(each.detail for each in beside)))
         template = canary.spec.deployment["template"]
         try:
             configs = await tracked(self._client, canary.namespace, template)
@@ -127,6 +134,11 @@ class Releaser:
             return written, True, None
         return await self._moved(canary, status, target, trouble)
 
+    async def _older(self, canary: CanaryDeployment) -> list[CanaryDeployment]:
+        """Those of its namespace that were there first: of two that are in each other's way, the newer one waits."""
+        listed = (await self._client.list(CanaryDeployment, Query(namespace=canary.namespace))).items
+        return [other for other in listed if _age_of(other) < _age_of(canary)]
+
     async def _target(self, canary: CanaryDeployment, status: CanaryDeploymentStatus, configs: Tracked) -> str:
         """The revision of the spec, with its snapshot kept. One that is known by another hash keeps the name it has: an
         upgrade that hashes otherwise starts nothing."""
@@ -142,7 +154,8 @@ class Releaser:
     ) -> tuple[CanaryDeployment, bool, float | None]:
         now = self._clock.now()
         fighting = _fights(status, now)
-        still = fighting or (canary.spec.suspend and status.phase in ("Stable", *world.WITH_CANARY))
+        # What is on its way to stable is finished, whoever says stop: half of it would be neither.
+        still = (fighting or canary.spec.suspend) and status.phase not in world.UNSTOPPABLE
         seen = await self._enforcer.enforced(canary, canary.status or status, dry=still)
         if isinstance(seen, Trouble):
             return await self._frozen(canary, status, seen)
@@ -160,6 +173,7 @@ class Releaser:
             live=seen.live,
             wait=seen.wait,
             drifted=seen.drifted,
+            drifts=seen.drifts if still else (),
             order=what,
             order_revision=back,
             earlier=status.earlier_revisions,
@@ -169,6 +183,9 @@ class Releaser:
         await self._warm(canary, status)
         outcome = None if need is Need.NOTHING else await self._asked(need, canary, status)
         move = advance(status, facts, outcome)
+        if fighting and move.after is None and not isinstance(status.drift, UnsetType):
+            peace = FIGHT_WINDOW - _age(status.drift, now) + 1.0  # then it is tried again
+            move = msgspec.structs.replace(move, after=peace)
         return await self._done(canary, status, facts, move, trouble)
 
     async def _asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Outcome:
@@ -215,10 +232,9 @@ class Releaser:
             self.measures.ended(status.run.result or "Cancelled", status.run.reason or "")
             keep = {each for each in (after.stable_revision, after.target_revision, *after.earlier_revisions) if each}
             await snapshots.prune(self._client, canary, keep, canary.spec.revision_history_limit)
-        if move.remove:
-            await remove(self._client, written, Deployment, canary_name(canary))
+        gone = move.remove and await remove(self._client, written, Deployment, canary_name(canary))
         changed = written is not canary
-        return written, changed or move.remove, None if changed else move.after
+        return written, changed or gone, None if changed else move.after
 
     async def _reset(self, canary: CanaryDeployment) -> CanaryDeployment:
         """The flag is false again. That it was used is in the status already."""
@@ -245,7 +261,8 @@ class Releaser:
         written = await write_status(self._client, canary, told(canary, before, self._clock, None, trouble))
         if written is not canary:
             self._events.warning(canary, trouble.reason, trouble.message)
-        return written, False, None
+        # What is wrong with the spec is mended by its author; what is in the way may go without our being told.
+        return written, False, None if trouble.reason == "InvalidSpec" else BLOCKED
 
     def _noted(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, drifts: Sequence[str]
@@ -260,6 +277,10 @@ class Releaser:
                 known = Drift(since=format_time(now))
             status = status.replace(drift=known.replace(count=known.count + 1, last=text[:1024]))
         return status
+
+
+def _age_of(canary: CanaryDeployment) -> tuple[str, str]:
+    return str(canary.metadata.creation_timestamp or ""), canary.name
 
 
 def _missing(configs: Tracked) -> Trouble | None:

@@ -77,8 +77,8 @@ def _of_run(status: CanaryDeploymentStatus, run: RunStatus) -> str:
     text = f"revision {short(run.revision)}"
     step = step_of(run)
     if status.phase in ("Progressing", "WaitingPromotion") and step is not None:
-        share = "what matches" if step.matched else f"{run.weight} %"
-        text += f" at step {run.step + 1} of {run.steps} with {share} of the traffic"
+        share = "the traffic that matches" if step.matched else f"{run.weight} % of the traffic"
+        text += f" at step {run.step + 1} of {run.steps} with {share}"
         if isinstance(run.verified, UnsetType):
             text += ", which is not live yet"
     if run.waiting_for:
@@ -115,6 +115,8 @@ def _sometimes(
     clock, generation = say_generation
     reason = (canary.metadata.annotations or {}).get(PAUSE)
     suspended = "spec.suspend is set" if canary.spec.suspend else reason
+    if suspended is not None and facts is not None and facts.drifts:
+        suspended = "; ".join((suspended or "it is paused", "not put back", *facts.drifts))[:1024]
     drift = status.drift
     fight = facts is not None and facts.fighting and not isinstance(drift, UnsetType)
     armed = canary.spec.skip_analysis and isinstance(status.run, UnsetType)

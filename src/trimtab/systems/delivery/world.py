@@ -39,6 +39,8 @@ Document = Mapping[str, Any]
 
 WITH_CANARY: tuple[Phase, ...] = ("Starting", "Progressing", "WaitingPromotion")
 """Phases in which a canary that is gone is made again."""
+UNSTOPPABLE: tuple[Phase, ...] = ("Promoting", "Returning", "RollingBack", "Finalising", "Terminating")
+"""Phases that are finished although someone says stop."""
 
 
 def stable_revision(status: CanaryDeploymentStatus) -> str:
@@ -57,8 +59,8 @@ def traffic(canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Traffic
     affinity = _affinity(analysis)
     if isinstance(analysis, UnsetType) or step is None:
         return Traffic(weight=run.weight)
-    if step.matched and status.phase in ("Progressing", "WaitingPromotion", "Promoting"):
-        return Traffic(weight=100, match=analysis.match)
+    if step.matched and run.weight:
+        return Traffic(weight=run.weight, match=analysis.match)
     mirror = step.mirror if status.phase in ("Progressing", "WaitingPromotion") else 0
     return Traffic(weight=run.weight, mirror=mirror, affinity=affinity, cookie=short(run.revision))
 
@@ -104,11 +106,16 @@ def pods(document: Document | None, revision: str, threshold: int) -> Pods:
     )
 
 
-def live(virtual_service: Document | None, analysis: Analysis | UnsetType, now: datetime) -> tuple[bool, float | None]:
+def live(
+    virtual_service: Document | None, analysis: Analysis | UnsetType, now: datetime, run: RunStatus | None = None
+) -> tuple[bool, float | None]:
     """Whether the routes are live; else when to look again, or None: when it says so."""
     settle = Duration("5s") if isinstance(analysis, UnsetType) else analysis.settle
     mode = "Auto" if isinstance(analysis, UnsetType) else analysis.verification
-    found = verified(virtual_service, settle, written(virtual_service, now), now, mode)
+    since = written(virtual_service, now)
+    if run is not None:  # the server's clock may be behind ours: they were not written before they were wanted
+        since = max(since, parse_time(run.since))
+    found = verified(virtual_service, settle, since, now, mode)
     return found.ok, None if math.isinf(found.wait) else found.wait
 
 

@@ -123,16 +123,17 @@ def _gathering(
 
 
 def _promoting(status: ReleaseGroupStatus, release: Release, facts: Mapping[str, Fact], now: datetime) -> Moved:
-    members = list(release.members)
+    members = [member for member in release.members if member.name in facts]  # who left the group is on its own
+    if not members:
+        return _over(status, release, "Cancelled", "Withdrawn", "no member is left", now)
     for place, member in enumerate(members):
-        fact = facts.get(member.name, Fact())
-        if member.run in fact.failed or (
-            member.state != "Promoted" and not fact.run and fact.stable != member.revision
-        ):
+        fact = facts[member.name]
+        over, there = fact.run != member.run, fact.stable == member.revision
+        if member.run in fact.failed or (member.state != "Promoted" and over and not there):
             return _failed(status, release, member, fact)
         if member.state == "Promoted":
             continue
-        if member.state == "Promoting" and fact.stable == member.revision and not fact.run:
+        if over:
             members[place] = member.replace(state="Promoted")
             continue
         if member.state == "Promoting":

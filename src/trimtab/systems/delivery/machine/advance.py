@@ -91,8 +91,10 @@ def _interrupted(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -
         return None
     if facts.spec.abort or facts.annotations.get(ABORT) == run.id:
         return left(status, run, facts, "Failed", "Aborted", "it was aborted")
-    if facts.order is Order.ROLL_BACK:
-        return left(status, run, facts, "Failed", "GroupRolledBack", "another member of its group failed")
+    if facts.order is Order.ROLL_BACK and run.revision != facts.order_revision:
+        ours = run.before == facts.order_revision  # else a newer one: it runs again when the group is back
+        why = "another member of its group failed"
+        return left(status, run, facts, "Failed" if ours else "Cancelled", "GroupRolledBack", why)
     if phase == "Promoting":
         return None  # what was analysed is finished first; a newer revision runs after it
     if held(facts):

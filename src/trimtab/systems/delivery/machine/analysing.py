@@ -61,10 +61,13 @@ def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, ou
     run = seen
     if run.frozen:
         return _frozen(status, run, facts)
+    gate = f"{run.id}/step-{run.step + 2}"
     if outcome is None or outcome.check is None:
-        if _approved(run, facts, f"{run.id}/step-{run.step + 2}") and "Step" in analysis.manual and run.waiting_for:
-            return entered_step(status, _passed(run, f"{run.id}/step-{run.step + 2}"), facts, run.step + 1)
-        return Move(status=status.replace(run=run), after=seconds_until(run.next_check_time, facts.now))
+        asked = any(hook.type == "ConfirmTrafficIncrease" for hook in analysis.webhooks)
+        if run.waiting_for == gate and _approved(run, facts, gate) and _good(run) and not asked:
+            return entered_step(status, _passed(run, gate), facts, run.step + 1)
+        # A check that is due and is not made waits for routes that are not live: their watch tells.
+        return Move(status=status.replace(run=run), after=seconds_until(run.next_check_time, facts.now) or facts.wait)
     checked = _checked(run, facts, analysis, outcome)
     bad = _judged(status, checked, facts, outcome)
     if bad is not None:
@@ -73,10 +76,10 @@ def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, ou
         return Move(status=status.replace(run=checked), after=seconds_until(checked.next_check_time, facts.now))
     if run.step + 1 >= run.steps:
         return _to_promotion(status, checked, facts, analysis, outcome.allowed)
-    gate = f"{run.id}/step-{run.step + 2}"
-    if outcome.allowed and ("Step" not in analysis.manual or _approved(checked, facts, gate)):
+    by_hand = "Step" not in analysis.manual or _approved(checked, facts, gate)
+    if outcome.allowed and by_hand:
         return entered_step(status, _passed(checked, gate), facts, run.step + 1)
-    return _wait(status, checked, facts, gate if "Step" in analysis.manual else f"{gate}-webhook")
+    return _wait(status, checked, facts, f"{gate}-webhook" if by_hand else gate)
 
 
 def waiting_promotion(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
@@ -107,11 +110,13 @@ def _to_promotion(
     gate = f"{run.id}/promotion"
     by_hand = "Promotion" not in analysis.manual or _approved(run, facts, gate)
     alone = facts.order in (Order.FREE, Order.PROMOTE)
-    if by_hand and agreed and alone:
+    if by_hand and agreed and alone and _good(run):
         moved = entered(status, _passed(run, gate), "Promoting", facts.now)
         note = f"revision {short(run.revision)} becomes stable"
         return Move(status=moved, said=(Said(False, "Promoting", note),))
-    waits = gate if not by_hand else f"{gate}-group" if not alone else f"{gate}-webhook"
+    waits = (
+        gate if not by_hand else f"{gate}-webhook" if not agreed else f"{gate}-group" if not alone else f"{gate}-check"
+    )
     return _wait(status.replace(phase="WaitingPromotion"), run, facts, waits)
 
 
@@ -144,24 +149,42 @@ def _frozen_gate(run: RunStatus) -> str:
 def _lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
     """A canary without ready pods gets no traffic; it may come back a few times, and then the step begins anew."""
     if facts.canary.ready:
-        if facts.canary.ok or since(run, facts.now) < facts.spec.progress_deadline.seconds:
-            return None
-        why = facts.canary.message or "too few of its pods are ready"
-        return left(status, run, facts, "Failed", "CanaryNotReady", why)
+        return _short_of_pods(status, run, facts)
     why = facts.canary.message or ("its pods are not ready" if facts.canary.exists else "its Deployment was deleted")
-    if run.recreated >= RECREATIONS or facts.canary.failed:
+    if run.recreated + 1 >= RECREATIONS or facts.canary.failed:
         return left(status, run, facts, "Failed", "CanaryLost", why)
     moved = entered(
-        status, run, "Starting", facts.now, weight=0, verified=UNSET, window_start=UNSET, recreated=run.recreated + 1
+        status,
+        run,
+        "Starting",
+        facts.now,
+        weight=0,
+        verified=UNSET,
+        window_start=UNSET,
+        short_since=UNSET,
+        recreated=run.recreated + 1,
     )
     return Move(status=moved, said=(Said(True, "CanaryLost", f"{why}: no traffic until it is ready again"),))
+
+
+def _short_of_pods(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
+    """Some pods are ready, and fewer than there should be: they have as long as new ones to come back."""
+    if facts.canary.ok:
+        back = status.replace(run=run.replace(short_since=UNSET))
+        return None if isinstance(run.short_since, UnsetType) else Move(status=back)
+    if isinstance(run.short_since, UnsetType):
+        return Move(status=status.replace(run=run.replace(short_since=stamp(facts.now))))
+    if (facts.now - parse_time(run.short_since)).total_seconds() < facts.spec.progress_deadline.seconds:
+        return None
+    why = facts.canary.message or "too few of its pods are ready"
+    return left(status, run, facts, "Failed", "CanaryNotReady", why)
 
 
 def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis) -> RunStatus | Move:
     """The run once its weight is live; else the move that waits for it. Routes that were touched start a new window."""
     if facts.drifted and not isinstance(run.verified, UnsetType):
-        run = run.replace(verified=UNSET, window_start=UNSET, next_check_time=UNSET)
-        return Move(status=status.replace(run=run), said=(), after=facts.wait)
+        run = run.replace(verified=UNSET, window_start=UNSET, next_check_time=UNSET, since=stamp(facts.now))
+        return Move(status=status.replace(run=run), after=facts.wait)
     if not isinstance(run.verified, UnsetType):
         return run
     if not facts.live:
@@ -203,6 +226,11 @@ def _judged(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcom
         frozen = run.replace(frozen=True, waiting_for=_frozen_gate(run), next_check_time=UNSET)
         return Move(status=status.replace(run=frozen), said=(Said(True, "Frozen", outcome.message),))
     return None
+
+
+def _good(run: RunStatus) -> bool:
+    """Whether the last check speaks for going on."""
+    return not run.checks or run.checks[0].verdict == "Pass"
 
 
 def _approved(run: RunStatus, facts: Facts, gate: str) -> bool:

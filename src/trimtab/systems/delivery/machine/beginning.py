@@ -46,12 +46,14 @@ def stable(status: CanaryDeploymentStatus, facts: Facts) -> Move:
     back = facts.order_revision
     if facts.order is Order.ROLL_BACK and back and back != status.stable_revision:
         return _out(status, facts, back, Promotion(reason="Group"))
+    if facts.order is Order.HOLD:
+        return Move(status=status)
     if facts.target == status.stable_revision:
         return Move(status=status)
     failed_before = facts.target == status.failed_revision and token(facts) == status.failed_token
-    if facts.spec.abort or (failed_before and not _straight(status, facts)):
+    if facts.spec.abort or (failed_before and not facts.spec.skip_analysis):
         return Move(status=status)
-    way = _straight(status, facts)
+    way = _straight(facts)
     if way is not None:
         return _out(status, facts, facts.target, way)
     analysis = facts.spec.analysis
@@ -61,7 +63,7 @@ def stable(status: CanaryDeploymentStatus, facts: Facts) -> Move:
     return Move(status=moved, said=(Said(False, "NewRevision", f"revision {short(facts.target)} is to be proven"),))
 
 
-def _straight(status: CanaryDeploymentStatus, facts: Facts) -> Promotion | None:
+def _straight(facts: Facts) -> Promotion | None:
     """Why a revision needs no analysis; None when it does."""
     if facts.spec.skip_analysis:
         return Promotion(reason="SkipAnalysis", generation=facts.generation)

@@ -63,7 +63,7 @@ def returning(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outc
 
 def rolling_back(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
     """Traffic goes to stable as soon as stable can take it: at once, unless none of its pods is ready and the canary's are."""
-    if run.weight and (facts.stable.ready or not facts.canary.ready):
+    if run.weight and (facts.stable.ready or facts.stable.ok or not facts.canary.ready):
         run = run.replace(weight=0, verified=UNSET)
         return Move(status=status.replace(run=run, canary_weight=0))
     if run.weight or not facts.live:

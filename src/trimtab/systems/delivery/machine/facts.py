@@ -32,6 +32,7 @@ class Order(enum.Enum):
     WAIT = "the others are not so far"
     PROMOTE = "it is its turn"
     ROLL_BACK = "one of them failed"
+    HOLD = "one of them failed, and those after it go back first"
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     wait: float | None = None
     drifted: bool = False
+    drifts: tuple[str, ...] = ()
+    """What others changed and was not put back, because nothing may be touched now."""
     order: Order = Order.FREE
     order_revision: str = ""
     """With ROLL_BACK: what was stable before the release."""

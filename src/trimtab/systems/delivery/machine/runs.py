@@ -11,6 +11,7 @@ from trimtab.model.document import to_document
 from trimtab.runtime.runs import Run, bounded, finished
 from trimtab.systems.delivery.kinds import Analysis, CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Override, Phase, Promotion, Result
+from trimtab.systems.delivery.kinds.fields import PROMOTE_NOW, RETRY
 from trimtab.systems.delivery.machine.facts import Facts, Move, Said
 from trimtab.systems.delivery.plan import Step, steps
 
@@ -144,10 +145,9 @@ def ended(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move:
 
 
 def token(facts: Facts) -> str:
-    """What a retry must change: the spec's token, and that of the command."""
-    from trimtab.systems.delivery.kinds.fields import RETRY
-
-    return f"{facts.spec.retry_token}/{facts.annotations.get(RETRY, '')}"[:128]
+    """What a retry must change: the spec's token, that of the command, or that it is to go out whatever it does."""
+    out = "now/" if facts.annotations.get(PROMOTE_NOW) == facts.target else ""
+    return f"{out}{facts.spec.retry_token}/{facts.annotations.get(RETRY, '')}"[:128]
 
 
 def _consumed(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> CanaryDeploymentStatus:
