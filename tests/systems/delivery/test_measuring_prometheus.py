@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import socket
 import ssl
 import time
@@ -32,6 +33,7 @@ from trimtab.model.redacted import Redacted
 from trimtab.runtime.credentials.types import CredentialError, SecretRef
 from trimtab.systems.delivery.kinds.analysis import Comparison, Metric
 from trimtab.systems.delivery.measuring.contract import Counts, SourceError, Target, Window
+from trimtab.systems.delivery.measuring.counting import quantile
 from trimtab.systems.delivery.measuring.login import Login, login_of
 from trimtab.systems.delivery.measuring.measure import measure
 from trimtab.systems.delivery.measuring.names import REQUESTS, workload
@@ -339,6 +341,21 @@ async def test_the_interval_of_a_metric_is_in_its_query(source: PrometheusSource
     metric = Metric(name="own", query="vector(1) # {{ interval }} {{ window }}", interval=Duration("1m30s"))
     found = await measure(source, metric, target, Window(at(0), at(20)))
     assert found.query == "vector(1) # 90s 20s"
+
+
+async def test_quantiles_are_those_of_prometheus_whatever_the_histogram(source: PrometheusSource) -> None:
+    chance = random.Random(7)
+    for _ in range(40):
+        bounds = sorted(
+            chance.sample(["-5", "0", "0.5", "1", "5", "10", "25", "1000"], chance.randint(1, 8)), key=float
+        )
+        counts = [float(chance.randint(0, 20)) for _ in bounds]
+        written = dict(zip([*bounds, "+Inf"], [*counts, max(counts) + chance.randint(0, 3)], strict=True))
+        q = chance.choice([0.01, 0.5, 0.9, 0.99])
+        parts = (f'label_replace(vector({count}), "le", "{bound}", "", "")' for bound, count in written.items())
+        (theirs,) = await source.query(f"histogram_quantile({q}, {' or '.join(parts)})", now())
+        ours = quantile({float(bound): count for bound, count in written.items()}, q)
+        assert (math.nan if ours is None else ours) == pytest.approx(theirs.value, nan_ok=True), (written, q)
 
 
 # Trouble
