@@ -43,4 +43,4 @@ def _cookie(affinity: SessionAffinity, name: str, value: str, max_age: int) -> s
         parts.append("HttpOnly")
     if not isinstance(affinity.same_site, UnsetType):
         parts.append(f"SameSite={affinity.same_site}")
-    return "; ".join(parts)
+    return "; ".join(parts).replace("%", "%%")  # Envoy reads %…% in a header as a command
