@@ -33,7 +33,7 @@ def pod_of(deployment: Deployment, template: Document, hashed: str, chance: rand
     metadata = template.get("metadata") or {}
     tail = "".join(chance.choices(LETTERS, k=5))
     return _pod(
-        name=f"{deployment.name[:45]}-{hashed}-{tail}",
+        name=f"{_stem(deployment)}-{hashed}-{tail}",
         deployment=deployment,
         labels={**(metadata.get("labels") or {}), HASH: hashed},
         annotations=metadata.get("annotations") or {},
@@ -46,12 +46,17 @@ def pod_like(deployment: Deployment, pod: Pod, chance: random.Random) -> Pod:
     labels = dict(pod.metadata.labels or {})
     tail = "".join(chance.choices(LETTERS, k=5))
     return _pod(
-        name=f"{deployment.name[:45]}-{labels.get(HASH, '')}-{tail}",
+        name=f"{_stem(deployment)}-{labels.get(HASH, '')}-{tail}",
         deployment=deployment,
         labels=labels,
         annotations=dict(pod.metadata.annotations or {}),
         spec=pod.spec or {},
     )
+
+
+def _stem(deployment: Deployment) -> str:
+    """With the rest a name of 63 letters at most, which is also a host's."""
+    return deployment.name[:45].rstrip("-.")
 
 
 def _pod(*, name: str, deployment: Deployment, labels: Document, annotations: Document, spec: Document) -> Pod:

@@ -27,11 +27,12 @@ from trimtab.systems.local.pods.addresses import Addresses
 from trimtab.systems.local.pods.container import Setting
 from trimtab.systems.local.pods.leftovers import end_all, end_strays
 from trimtab.systems.local.pods.logs import rotate
-from trimtab.systems.local.pods.names import FINALIZER
+from trimtab.systems.local.pods.names import FINALIZER, RUNTIME
 from trimtab.systems.local.pods.podman import Runtimes
 from trimtab.systems.local.pods.records import Folder, folders
 from trimtab.systems.local.pods.run import PodRun, Stage
 from trimtab.systems.local.pods.status import pod_status, scheduled
+from trimtab.systems.local.pods.volumes import variable
 
 FAREWELL = 15.0  # seconds that processes get when the home ends; a controller's stop may take 30
 ROTATED = 10.0  # seconds between looks at the logs
@@ -126,9 +127,18 @@ class PodController(Controller[Pod]):
         )
         self._runs[request] = run
         if not is_deleting(pod):
-            _tell_of_mounts(self, pod)
+            self._introduce(pod, run)
             run.begin()
         return pod, run
+
+    def _introduce(self, pod: Pod, run: PodRun) -> None:
+        """What a user has to know about a pod that is processes."""
+        where = f"it has address {run.setting.address}, and its containers print to {run.setting.folder.path}/*.log"
+        self.events.normal(pod, "Scheduled", where)
+        mounts = [mount for each in (pod.spec or {})["containers"] for mount in each.get("volumeMounts") or ()]
+        if mounts and (pod.metadata.annotations or {}).get(RUNTIME) != "podman":
+            names = ", ".join(f"{mount['mountPath']} is at ${variable(mount['name'])}" for mount in mounts[:8])
+            self.events.warning(pod, "MountPathNotUsed", f"a process has no file system of its own: {names}")
 
     def _status(self, pod: Pod, run: PodRun) -> dict[str, Any]:
         status = pod_status(
@@ -169,18 +179,6 @@ def root_of(context: Context) -> Path:
     if context.data_dir is None:
         raise ValueError("pods are run only beside the embedded server: there is no data directory")
     return context.data_dir / "local" / "pods"
-
-
-def _tell_of_mounts(controller: PodController, pod: Pod) -> None:
-    from trimtab.systems.local.pods.names import RUNTIME
-    from trimtab.systems.local.pods.volumes import variable
-
-    if (pod.metadata.annotations or {}).get(RUNTIME) == "podman":
-        return
-    mounts = [mount for each in (pod.spec or {})["containers"] for mount in each.get("volumeMounts") or ()]
-    if mounts:
-        names = ", ".join(f"{mount['mountPath']} is at ${variable(mount['name'])}" for mount in mounts[:8])
-        controller.events.normal(pod, "MountPathNotUsed", f"a process has no file system of its own: {names}")
 
 
 async def _nothing(_: Pod) -> None:
