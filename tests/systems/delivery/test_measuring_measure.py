@@ -94,3 +94,7 @@ async def test_a_lost_window_is_a_problem_and_no_error() -> None:
     lost = WindowLost("no samples since the start of the window: nobody looked")
     found = await measure(Known(canary=lost, stable=lost), success("Bayes"), SHOP, SEEN)
     assert (found.value, found.canary_counts, found.error, found.problem) == (None, None, False, str(lost))
+    assert found.lost
+    half = await measure(Known(canary=counted(10), stable=lost), success("Bayes"), SHOP, SEEN)
+    assert (half.lost, half.problem) == (True, f"stable: {lost}")
+    assert not (await measure(Known(canary=counted(10), stable=lost), success(), SHOP, SEEN)).lost

@@ -80,3 +80,5 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     query: str = ""
     problem: str = ""
     error: bool = False
+    lost: bool = False
+    """The window can never be had, whoever asks again: the next one must begin anew."""

@@ -49,6 +49,7 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[float, ...] = ()
     problem: str = ""
     error: bool = False
+    lost: bool = False
     query: str = ""
 
 
@@ -73,7 +74,7 @@ async def _counted(
     try:
         grown = counting.growths(await source.counters(counter, labels, window), window)
     except WindowLost as lost:
-        return _Side(problem=str(lost), query=query)
+        return _Side(problem=str(lost), lost=True, query=query)
     except SourceError as error:
         return _Side(problem=str(error), error=True, query=query)
     except counting.NotCountable as why:
@@ -145,9 +146,9 @@ def _not_one_number(points: Sequence[Point]) -> str:
 
 def _measured(metric: Metric, canary: _Side, stable: _Side) -> Measured:
     """Stable is of matter only to those who compare."""
-    problem, error = canary.problem, canary.error
+    problem, error, lost = canary.problem, canary.error, canary.lost
     if not problem and metric.compare.judge != "Threshold" and stable.problem:
-        problem, error = f"stable: {stable.problem}", stable.error
+        problem, error, lost = f"stable: {stable.problem}", stable.error, stable.lost
     return Measured(
         name=metric.name,
         value=canary.value,
@@ -159,4 +160,5 @@ def _measured(metric: Metric, canary: _Side, stable: _Side) -> Measured:
         query=canary.query,
         problem=problem,
         error=error,
+        lost=lost,
     )
