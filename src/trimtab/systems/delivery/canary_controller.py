@@ -18,7 +18,7 @@ from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
 from trimtab.runtime.index import Index
 from trimtab.runtime.objects import is_deleting
-from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, ReleaseGroup
+from trimtab.systems.delivery.kinds import CanaryDeployment, ReleaseGroup
 
 if TYPE_CHECKING:
     from trimtab.systems.delivery.releasing import Releaser
@@ -90,7 +90,6 @@ class CanaryController(Controller[CanaryDeployment]):
     async def reconcile(self, request: Request) -> Result | None:
         canary = await self.client.find(CanaryDeployment, request.name, request.namespace)
         if canary is None:
-            self.releaser.forget(request)
             return None
         if is_deleting(canary):
             wait = await self.releaser.let_go(canary) if FINALIZER in (canary.metadata.finalizers or ()) else None
@@ -102,7 +101,3 @@ class CanaryController(Controller[CanaryDeployment]):
 async def _gone(canary: CanaryDeployment) -> Result | None:
     """Traffic is back at stable: what was made goes with its owner."""
     return None
-
-
-def status_of(canary: CanaryDeployment) -> CanaryDeploymentStatus:
-    return canary.status or CanaryDeploymentStatus()

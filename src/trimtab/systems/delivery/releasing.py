@@ -18,7 +18,6 @@ from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock, format_time, parse_time
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Deployment
-from trimtab.runtime.changes import Request
 from trimtab.runtime.controller import Result
 from trimtab.runtime.credentials import Credentials
 from trimtab.runtime.status import write_status
@@ -75,9 +74,6 @@ class Releaser:
         await self._hooks.close()
         await self._sources.close()
         await self._credentials.close()
-
-    def forget(self, request: Request) -> None:
-        """It is gone."""
 
     async def let_go(self, canary: CanaryDeployment) -> float | None:
         """Seconds to wait before it may go; None when traffic is back at stable."""
