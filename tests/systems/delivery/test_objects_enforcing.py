@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,83 +9,35 @@ import msgspec
 import pytest
 
 from tests.runtime.conftest import client, scheme
+from tests.systems.delivery.objects_home import (
+    ALL,
+    DEPLOYMENT,
+    ROUTES,
+    SERVICE,
+    Behind,
+    Late,
+    Untouchable,
+    changed,
+    enforced,
+    in_spec,
+    made,
+    owner,
+    shop,
+)
 from tests.systems.delivery.objects_kit import REVISION, TEMPLATE, canary
 from trimtab.client.api import ApiClient
-from trimtab.client.protocol import Named, Ref
-from trimtab.model import istio
-from trimtab.model.errors import StatusError, not_found
-from trimtab.model.scheme import Scheme, Untyped
-from trimtab.runtime.prepare import prepare
-from trimtab.runtime.system import System
+from trimtab.client.protocol import Ref
+from trimtab.model.errors import StatusError
+from trimtab.model.scheme import Untyped
 from trimtab.systems.delivery.kinds import CanaryDeployment
-from trimtab.systems.delivery.objects.driving import drive, release
 from trimtab.systems.delivery.objects.enforcing import Enforced, enforce, remove
-from trimtab.systems.delivery.objects.routing import Traffic, destination_rules, owned_virtual_service, weight_of
-from trimtab.systems.delivery.objects.services import canary_service, stable_service
+from trimtab.systems.delivery.objects.routing import weight_of
+from trimtab.systems.delivery.objects.services import stable_service
 from trimtab.systems.delivery.objects.workloads import stable_deployment
 
-__all__ = ["client", "scheme"]
+__all__ = ["client", "owner", "scheme", "shop"]
 
-DEPLOYMENT, SERVICE = Named("apps/v1", "Deployment"), Named("v1", "Service")
-ROUTES = Named("networking.istio.io/v1", "VirtualService")
-ALL = [
-    ("Service", "web"),
-    ("Service", "web-canary"),
-    ("Deployment", "web"),
-    ("DestinationRule", "web"),
-    ("DestinationRule", "web-canary"),
-    ("VirtualService", "web"),
-]
 SECRET = "hush"
-
-
-@pytest.fixture
-async def shop(client: ApiClient, scheme: Scheme) -> ApiClient:
-    """The kinds are served, Istio's too, which nobody else defines here."""
-    system = System(name="delivery", kinds=(CanaryDeployment,), borrowed=istio.KINDS)
-    for kind in (*system.kinds, *system.borrowed):
-        scheme.register(kind)
-    await prepare(client, (system,), rights=False, borrowed=True)
-    return client
-
-
-@pytest.fixture
-async def owner(shop: ApiClient) -> CanaryDeployment:
-    """In a namespace of its own."""
-    name = f"shop-{uuid.uuid4().hex[:12]}"
-    await shop.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-    return await made(shop, name)
-
-
-async def made(client: ApiClient, namespace: str, name: str = "web", **spec: Any) -> CanaryDeployment:
-    if name == "web":
-        spec = {"virtualService": {"trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}}, **spec}
-    return await client.create(canary(name, namespace, **spec))
-
-
-def wanted(owner: CanaryDeployment, weight: int = 10) -> list[dict[str, Any]]:
-    return [
-        stable_service(owner),
-        canary_service(owner),
-        stable_deployment(owner, TEMPLATE, REVISION),
-        *destination_rules(owner),
-        owned_virtual_service(owner, Traffic(weight=weight)),
-    ]
-
-
-async def enforced(client: ApiClient, owner: CanaryDeployment, weight: int = 10, **options: Any) -> Enforced:
-    return await enforce(client, owner, wanted(owner, weight), **{"adopt": False, **options})
-
-
-async def changed(client: ApiClient, kind: Named, owner: CanaryDeployment, change: Any, name: str = "web") -> None:
-    """Someone changes an object by hand."""
-    found = await client.get(kind, name, owner.namespace)
-    before = Untyped({**found.raw, "apiVersion": kind.api_version, "kind": kind.kind})
-    await client.patch(before, Untyped(change(before.raw)))
-
-
-def in_spec(**fields: Any) -> Any:
-    return lambda raw: {**raw, "spec": {**raw["spec"], **fields}}
 
 
 def revisions(result: Enforced) -> dict[Any, str]:
@@ -365,132 +316,3 @@ async def test_nothing_is_made_for_one_that_is_being_deleted(shop: ApiClient, ow
     going = owner.replace(metadata=msgspec.structs.replace(owner.metadata, deletion_timestamp=datetime.now(UTC)))
     after = await enforced(shop, going, adopt=True)
     assert (list(after.objects), after.made) == ([("Service", "web")], ())
-
-
-FRONT: dict[str, Any] = {
-    "hosts": ["shop.example.com"],
-    "http": [
-        {"name": "main", "timeout": "2s", "route": [{"destination": {"host": "web"}, "weight": 100}]},
-        {"name": "rest", "route": [{"destination": {"host": "else"}}]},
-    ],
-    "tcp": [{"route": [{"destination": {"host": "else"}}]}],
-}
-
-
-@pytest.fixture
-async def driver(shop: ApiClient, owner: CanaryDeployment) -> CanaryDeployment:
-    """Drives someone's VirtualService."""
-    front = {"name": "front", "namespace": owner.namespace, "annotations": {"team": "edge"}}
-    kind = {"apiVersion": ROUTES.api_version, "kind": "VirtualService"}
-    await shop.create(Untyped({**kind, "metadata": front, "spec": FRONT}))
-    return canary(namespace=owner.namespace, uid=owner.metadata.uid or "", virtualService={"name": "front"})
-
-
-async def test_a_virtual_service_of_others_is_driven_and_given_back(shop: ApiClient, driver: CanaryDeployment) -> None:
-    first = await drive(shop, driver, Traffic(weight=10))
-    assert first.drifts == ()
-    found = first.objects["VirtualService", "front"]
-    assert weight_of(found, driver) == 10
-    assert found["spec"]["http"][1:] == FRONT["http"][1:]
-    assert "ownerReferences" not in found["metadata"]
-    again = await drive(Untouchable(shop), driver, Traffic(weight=10))  # type: ignore[arg-type]
-    assert again.objects["VirtualService", "front"] == found
-    second = await drive(shop, driver, Traffic(weight=100, match=({"headers": {"x": {"exact": "y"}}},)))
-    assert second.drifts == ()
-    await release(shop, driver)
-    left = (await shop.get(ROUTES, "front", driver.namespace)).raw
-    assert left["spec"] == FRONT
-    assert left["metadata"]["annotations"] == {"team": "edge"}
-    assert (await release(shop, driver)) is not None, "again and again"
-
-
-async def test_drift_of_what_is_driven_is_put_back_and_the_rest_stays(
-    shop: ApiClient, driver: CanaryDeployment
-) -> None:
-    await drive(shop, driver, Traffic(weight=10))
-    # The author applies the file again, with another host.
-    await changed(shop, ROUTES, driver, in_spec(**{**FRONT, "hosts": ["new.example.com"]}), "front")
-    dry = await drive(Untouchable(shop), driver, Traffic(weight=10), dry=True)  # type: ignore[arg-type]
-    after = await drive(shop, driver, Traffic(weight=10))
-    for told in (dry, after):
-        (drift,) = told.drifts
-        assert drift.field == "spec.http[0].route"
-        assert drift.manager not in ("", "delivery")
-    found = after.objects["VirtualService", "front"]
-    assert (weight_of(found, driver), found["spec"]["hosts"]) == (10, ["new.example.com"])
-
-
-async def test_our_writes_carry_our_name_and_their_time(shop: ApiClient, driver: CanaryDeployment) -> None:
-    for weight in (10, 20):
-        found = (await drive(shop, driver, Traffic(weight=weight))).objects["VirtualService", "front"]
-        entries = [e for e in found["metadata"]["managedFields"] if e["manager"] == "delivery"]
-        assert [entry["operation"] for entry in entries] == ["Apply"]
-        assert entries[0]["time"]
-
-
-async def test_what_cannot_be_driven_is_a_conflict(shop: ApiClient, driver: CanaryDeployment) -> None:
-    absent = canary(namespace=driver.namespace, virtualService={"name": "nowhere"})
-    assert [c.why for c in (await drive(shop, absent, Traffic())).conflicts] == ["does not exist"]
-    assert await release(shop, absent) is None
-    unnamed = canary(namespace=driver.namespace, virtualService={"name": "front", "routes": ["nothing"]})
-    (conflict,) = (await drive(shop, unnamed, Traffic(weight=3))).conflicts
-    assert "no http route named nothing (there are: main, rest)" in conflict.why
-
-
-async def test_one_that_was_deleted_while_it_is_driven_is_not_made(shop: ApiClient, driver: CanaryDeployment) -> None:
-    old = await shop.get(ROUTES, "front", driver.namespace)
-    await shop.delete(Ref(ROUTES, "front", driver.namespace))
-    cached = Behind(shop, {("VirtualService", "front"): old})
-    after = await drive(cached, driver, Traffic(weight=10))  # type: ignore[arg-type]
-    assert [conflict.why for conflict in after.conflicts] == ["does not exist"]
-
-
-async def test_an_edit_in_between_is_not_lost(shop: ApiClient, driver: CanaryDeployment) -> None:
-    old = await shop.get(ROUTES, "front", driver.namespace)
-    more = [*FRONT["http"], {"name": "more", "route": [{"destination": {"host": "more"}}]}]
-    await changed(shop, ROUTES, driver, in_spec(http=more), "front")
-    cached = Behind(shop, {("VirtualService", "front"): old})
-    after = await drive(cached, driver, Traffic(weight=10))  # type: ignore[arg-type]
-    assert after.objects["VirtualService", "front"]["spec"]["http"][2] == more[2]
-    await release(cached, driver)  # type: ignore[arg-type]
-    assert (await shop.get(ROUTES, "front", driver.namespace)).raw["spec"]["http"] == more
-
-
-class Behind:
-    """A client whose cache is behind: it has these objects, and no others."""
-
-    def __init__(self, client: ApiClient, objects: dict[tuple[str, str], Any], live: Any = None) -> None:
-        self._objects, self.live = objects, live or client
-        self.scheme, self.apply, self.patch = client.scheme, client.apply, client.patch
-
-    async def get(self, kind: Named, name: str, namespace: str = "") -> Any:
-        if (kind.kind, name) not in self._objects:
-            raise not_found("things", "", name)
-        return self._objects[kind.kind, name]
-
-
-class Late:
-    """A server that was asked a moment too early: at first there is none of anything."""
-
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
-        self._asked: set[tuple[Any, str]] = set()
-
-    async def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        if (kind, name) not in self._asked:
-            self._asked.add((kind, name))
-            raise not_found("things", "", name)
-        return await self._client.get(kind, name, namespace)
-
-
-class Untouchable:
-    """A client that refuses to write."""
-
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
-        self.get, self.scheme = client.get, client.scheme
-
-    async def apply(self, *args: Any, **options: Any) -> Any:
-        raise AssertionError("nothing is to be written")
-
-    patch = create = delete = apply

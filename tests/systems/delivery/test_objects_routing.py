@@ -19,14 +19,14 @@ from trimtab.systems.delivery.objects.routing import (
     weight_of,
 )
 
-INSIDER = {"headers": {"x-insider": {"exact": "yes"}}}
+INSIDER: dict[str, Any] = {"headers": {"x-insider": {"exact": "yes"}}}
 AFFINITY = SessionAffinity(cookie_name="who", stable_cookie_name="who-not", max_age=60)
 MARK = "delivery.trimtab.dev/web/"
 
 
 def http(traffic: Traffic, *routes: dict[str, Any], **spec: Any) -> list[dict[str, Any]]:
     """The http routes of an owned VirtualService."""
-    chosen = {"virtualService": {"spec": {"hosts": ["web"], "http": list(routes)}}} if routes else {}
+    chosen: dict[str, Any] = {"virtualService": {"spec": {"hosts": ["web"], "http": list(routes)}}} if routes else {}
     made = owned_virtual_service(canary(**chosen, **spec), traffic)
     listed: list[dict[str, Any]] = made["spec"]["http"]
     return listed
@@ -109,7 +109,10 @@ def test_a_b_gives_the_canary_those_that_match_and_stable_the_rest() -> None:
 
 
 def test_a_b_conditions_hold_beside_those_of_the_route() -> None:
-    users = [{"uri": {"prefix": "/a"}, "name": "a"}, {"uri": {"exact": "/b"}, "headers": {"x-beta": {"exact": "1"}}}]
+    users: list[dict[str, Any]] = [
+        {"uri": {"prefix": "/a"}, "name": "a"},
+        {"uri": {"exact": "/b"}, "headers": {"x-beta": {"exact": "1"}}},
+    ]
     choices = (INSIDER, {"uri": {"prefix": "/b"}})
     matched, rest = http(Traffic(weight=100, match=choices), {"name": "main", "match": users, "route": [to("web")]})
     assert matched["name"] == MARK + "match/main"
