@@ -30,6 +30,7 @@ from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.prepare import prepare
 from trimtab.runtime.queue import connect as connect_queue
+from trimtab.runtime.rights import account
 from trimtab.runtime.system import Context, System
 from trimtab.runtime.workers import Workers
 from trimtab.server.auth.identity import MASTERS, User
@@ -38,12 +39,13 @@ from trimtab.server.local import local_client
 from trimtab.storage.scratch import Scratch
 from trimtab.store.memory import MemoryStore
 from trimtab.systems.local.gateway.addresses import ADDRESS
-from trimtab.systems.local.gateway.controller import GatewayController
+from trimtab.systems.local.gateway.controller import RULES, GatewayController
 
-__all__ = ["Gateway", "client", "gateway", "scheme"]
+__all__ = ["Gateway", "client", "gateway", "scheme", "server"]
 
 Document = dict[str, Any]
 ADMIN = User("admin", groups=(MASTERS, "system:authenticated"))
+SYSTEM = System(name="local", kinds=istio.KINDS, reconciles=(GatewayController,), rules=RULES)
 PATIENCE = 20.0
 NAMESPACE = "shop"
 PORT = 8080
@@ -104,8 +106,9 @@ class Backend:
 class Gateway:
     """One namespace, one folder. Leaving `working` is a clean stop; `killed` is not."""
 
-    def __init__(self, client: ApiClient, folder: Path) -> None:
-        self.client, self.folder = client, folder
+    def __init__(self, client: ApiClient, folder: Path, own: ApiClient) -> None:
+        """`own` is the controllers' client, with their rights."""
+        self.client, self.folder, self._own = client, folder, own
         self.controller: GatewayController | None = None
         self.backends: list[Backend] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -113,10 +116,10 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def working(self, *, killed: bool = False) -> AsyncIterator[GatewayController]:
         clock = SystemClock()
-        manager = Manager(self.client, name="local", clock=clock, metrics=Metrics())
+        manager = Manager(self._own, name="local", clock=clock, metrics=Metrics())
         workers, queue = Workers(1), connect_queue(None, clock=clock)
         context = Context(
-            client=self.client,
+            client=self._own,
             clock=clock,
             blobs=None,
             scratch=Scratch(self.folder / "scratch", 1 << 20),
@@ -294,27 +297,33 @@ async def wrk(url: str, seconds: float, *, connections: int = 16) -> asyncio.Tas
 
 
 @pytest.fixture
-async def client(scheme: Scheme) -> AsyncIterator[ApiClient]:
+async def server(scheme: Scheme) -> AsyncIterator[Server]:
+    """Ours, with Istio's kinds and with the rights of the local system as it declares them."""
     store = MemoryStore()
-    server = Server(store)
-    await server.start()
+    made = Server(store)
+    await made.start()
     try:
         for kind in istio.KINDS:
             scheme.register(kind)
-        reached = local_client(server, ADMIN, scheme)
+        admin = local_client(made, ADMIN, scheme)
         for name in (NAMESPACE, "trimtab-system"):
-            await reached.apply(
-                Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}), manager="tests"
-            )
-        await prepare(reached, (System(name="local", kinds=istio.KINDS),), rights=False)
-        yield reached
+            document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await admin.apply(Untyped(document), manager="tests")
+        await prepare(admin, (SYSTEM,), rights=True)
+        yield made
     finally:
-        await server.stop()
+        await made.stop()
         await store.close()
 
 
 @pytest.fixture
-async def gateway(client: ApiClient, tmp_path: Path) -> AsyncIterator[Gateway]:
-    made = Gateway(client, tmp_path)
+async def client(server: Server, scheme: Scheme) -> ApiClient:
+    return local_client(server, ADMIN, scheme)
+
+
+@pytest.fixture
+async def gateway(server: Server, client: ApiClient, scheme: Scheme, tmp_path: Path) -> AsyncIterator[Gateway]:
+    user = User(account(SYSTEM), groups=("system:serviceaccounts", "system:authenticated"))
+    made = Gateway(client, tmp_path, local_client(server, user, scheme))
     yield made
     await made.close()

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, to
+from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, server, to
 from trimtab.client.protocol import Ref
 from trimtab.model.istio import VirtualService
 from trimtab.model.kubernetes import Service
 from trimtab.systems.local.gateway.controller import GatewayController
 
-__all__ = ["client", "gateway", "scheme"]
+__all__ = ["client", "gateway", "scheme", "server"]
 
 
 def pid_of(controller: GatewayController) -> int:

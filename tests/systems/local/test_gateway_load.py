@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, to, wrk
+from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, server, to, wrk
 
-__all__ = ["client", "gateway", "scheme"]
+__all__ = ["client", "gateway", "scheme", "server"]
 
 pytestmark = pytest.mark.dataplane
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 
-from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, to
-from trimtab.model.istio import VirtualService
+from tests.systems.local.gateway_kit import PORT, Gateway, ask, client, condition, gateway, scheme, server, to
+from trimtab.model.istio import DestinationRule, VirtualService
 
-__all__ = ["client", "gateway", "scheme"]
+__all__ = ["client", "gateway", "scheme", "server"]
 
 
 async def test_a_service_answers_at_its_own_address(gateway: Gateway) -> None:
@@ -134,3 +136,75 @@ async def test_pods_that_are_not_ready_or_go_get_no_requests(gateway: Gateway) -
         await gateway.gone("two")
         while set(await ask(url, 2)) != {"503 no healthy upstream"}:
             pass
+
+
+async def test_what_a_header_must_not_be_holds_also_where_it_is_missing(gateway: Gateway) -> None:
+    await gateway.service("web")
+    await gateway.backend("web")
+    http = [
+        {
+            "match": [{"withoutHeaders": {"x-bot": {"exact": "yes"}}}],
+            "directResponse": {"status": 200, "body": {"string": "man"}},
+        },
+        {"directResponse": {"status": 200, "body": {"string": "bot"}}},
+    ]
+    await gateway.virtual_service("web", http)
+    async with gateway.working():
+        url = await gateway.serving("web")
+        await gateway.live("web")
+        assert await ask(url) == {"200 man": 1}
+        assert await ask(url, headers={"x-bot": "no"}) == {"200 man": 1}
+        assert await ask(url, headers={"x-bot": "yes"}) == {"200 bot": 1}
+
+
+async def test_rewrites_redirects_faults_and_headers_do_what_they_say(gateway: Gateway) -> None:
+    await gateway.service("web")
+    backend = await gateway.backend("web")
+    http = [
+        {
+            "match": [{"uri": {"prefix": "/api"}}],
+            "rewrite": {"uri": "/"},
+            **to(("web", 1), headers={"request": {"set": {"x-via": "us"}}}),
+        },
+        {"match": [{"uri": {"exact": "/old"}}], "redirect": {"uri": "/new", "redirectCode": 308}},
+        {"match": [{"uri": {"exact": "/broken"}}], "fault": {"abort": {"httpStatus": 418}}, **to(("web", 1))},
+        to(("web", 1)),
+    ]
+    await gateway.virtual_service("web", http)
+    async with gateway.working():
+        url = await gateway.serving("web")
+        assert (await gateway.live("web"))["status"] == "True"
+        assert await ask(f"{url}/api/items") == {"200 web": 1}
+        assert backend.heads[-1].startswith("GET /items HTTP/1.1")
+        assert "x-via: us" in backend.heads[-1]
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/old", allow_redirects=False) as got:
+            assert (got.status, got.headers["location"].endswith("/new")) == (308, True)
+        assert list(await ask(f"{url}/broken")) == ["418 fault filter abort"]
+
+
+async def test_a_port_that_does_not_say_what_it_speaks_carries_requests_and_anything_else(gateway: Gateway) -> None:
+    await gateway.service("web", ports=[{"port": 80, "targetPort": PORT}])
+    await gateway.backend("web")
+    async with gateway.working():
+        url = await gateway.serving("web")
+        assert await ask(url) == {"200 web": 1}
+        reader, writer = await asyncio.open_connection(url.removeprefix("http://"), 80)
+        writer.write(b"\x00\x01 not a request\r\n\r\n")
+        assert (await reader.read(100)).startswith(b"HTTP/1.1 200")  # the pod answers whatever it is told
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_destination_rule_that_is_no_good_is_told_so_and_the_service_goes_on(gateway: Gateway) -> None:
+    await gateway.service("web")
+    await gateway.backend("web")
+    async with gateway.working():
+        url = await gateway.serving("web")
+        policy = {"loadBalancer": {"consistentHash": {"httpHeaderName": "x"}}}
+        await gateway.create(
+            "DestinationRule", "web", {"host": "web", "trafficPolicy": policy}, "networking.istio.io/v1"
+        )
+        found = await gateway.until(DestinationRule, "web", lambda each: bool(each.status))
+        assert condition(found)["status"] == "False"
+        assert "consistentHash" in condition(found)["message"]
+        assert await ask(url) == {"200 web": 1}
