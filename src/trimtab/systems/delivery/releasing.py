@@ -39,6 +39,7 @@ from trimtab.systems.delivery.objects.enforcing import remove
 from trimtab.systems.delivery.objects.names import canary_name
 from trimtab.systems.delivery.problems import problems
 from trimtab.systems.delivery.problems.neighbours import neighbour_problems
+from trimtab.systems.delivery.problems.neighbours import neighbour_problems
 from trimtab.systems.delivery.putting_right import Enforcer
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.revisions.configs import TooManyConfigs, Tracked, tracked
@@ -53,6 +54,7 @@ TURNS = 16
 """Moves of one reconcile; then others have their turn."""
 BLOCKED = 5.0
 """Seconds after which is looked again whether what was in the way is gone."""
+_NEW = CanaryDeploymentStatus()
 FIGHT, FIGHT_WINDOW = 5, 600.0
 """More corrections than this within so many seconds are a fight."""
 
@@ -100,8 +102,11 @@ class Releaser:
             reset = status.replace(override=status.override.replace(reset=True))
             return await write_status(self._client, canary, reset), True, None
         found = problems(canary)
+        if not found and not status.phase:  # two that were made at once got past admission
+            others = (await self._client.list(CanaryDeployment, Query(namespace=canary.namespace))).items
+            found = neighbour_problems(canary, [other for other in others if (other.status or _NEW).phase])
         if found:
-            said = "; ".join(f"{each.path}: {each.detail}" for each in found)
+            said = "; ".join(map(str, found))
             return await self._frozen(canary, status, Trouble("InvalidSpec", said))
         beside = neighbour_problems(canary, await self._older(canary))
         if beside:

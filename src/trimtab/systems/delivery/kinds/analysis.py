@@ -60,7 +60,11 @@ class Comparison(Spec):
     margin: (
         Annotated[
             float,
-            Meta(ge=0, description="What is no harm: for Bayes a difference of error shares; for MannWhitney a share."),
+            Meta(
+                ge=0,
+                description="What is no harm: for Bayes a difference of error shares, 0.005 if not set; for MannWhitney a "
+                "share of stable's median, 0.1 if not set.",
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -116,7 +120,7 @@ class SessionAffinity(Spec):
 
 
 class Analysis(Spec):
-    """Without steps, iterations or weights nothing is analysed: changes go straight out."""
+    """How a change is proven: by weights (stepWeight or stepWeights), or by a number of checks (iterations)."""
 
     interval: Annotated[Duration, Meta(description="From one check to the next; 1s at least.")] = Duration("1m")
     step_weight: Annotated[Percent, Meta(description="Each step gives so much more, up to maxWeight.")] | UnsetType = (
