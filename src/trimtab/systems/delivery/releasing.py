@@ -39,7 +39,6 @@ from trimtab.systems.delivery.objects.enforcing import remove
 from trimtab.systems.delivery.objects.names import canary_name
 from trimtab.systems.delivery.problems import problems
 from trimtab.systems.delivery.problems.neighbours import neighbour_problems
-from trimtab.systems.delivery.problems.neighbours import neighbour_problems
 from trimtab.systems.delivery.putting_right import Enforcer
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.revisions.configs import TooManyConfigs, Tracked, tracked
@@ -54,7 +53,6 @@ TURNS = 16
 """Moves of one reconcile; then others have their turn."""
 BLOCKED = 5.0
 """Seconds after which is looked again whether what was in the way is gone."""
-_NEW = CanaryDeploymentStatus()
 FIGHT, FIGHT_WINDOW = 5, 600.0
 """More corrections than this within so many seconds are a fight."""
 
@@ -102,13 +100,10 @@ class Releaser:
             reset = status.replace(override=status.override.replace(reset=True))
             return await write_status(self._client, canary, reset), True, None
         found = problems(canary)
-        if not found and not status.phase:  # two that were made at once got past admission
-            others = (await self._client.list(CanaryDeployment, Query(namespace=canary.namespace))).items
-            found = neighbour_problems(canary, [other for other in others if (other.status or _NEW).phase])
         if found:
             said = "; ".join(map(str, found))
             return await self._frozen(canary, status, Trouble("InvalidSpec", said))
-        beside = neighbour_problems(canary, await self._older(canary))
+        beside = [] if status.phase else neighbour_problems(canary, await self._older(canary))
         if beside:
             return await self._frozen(canary, status, Trouble("Conflict", "; ".join(each.detail for each in beside)))
         template = canary.spec.deployment["template"]
@@ -136,7 +131,8 @@ class Releaser:
         return await self._moved(canary, status, target, trouble)
 
     async def _older(self, canary: CanaryDeployment) -> list[CanaryDeployment]:
-        """Those of its namespace that were there first: of two that are in each other's way, the newer one waits."""
+        """Those of its namespace that were there first: of two that are in each other's way, the newer one waits. Asked
+        only before anything is made; later admission sees to it."""
         listed = (await self._client.list(CanaryDeployment, Query(namespace=canary.namespace))).items
         return [other for other in listed if _age_of(other) < _age_of(canary)]
 
