@@ -137,7 +137,7 @@ class Gateway:
             yield controller
         finally:
             if killed:
-                await controller.abandon()
+                controller.stop = controller.abandon  # type: ignore[method-assign]
             stop.set()
             await running
             await workers.close()

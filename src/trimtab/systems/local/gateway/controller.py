@@ -16,7 +16,19 @@ import msgspec
 from trimtab.model.istio import DestinationRule, VirtualService
 from trimtab.model.kubernetes import ConfigMap, Deployment, Pod, Service
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.runtime import Change, Context, Controller, Predicate, Request, Result, Rule, Watch, generation_changed
+from trimtab.model.resource import Resource
+from trimtab.runtime import (
+    Change,
+    Context,
+    Controller,
+    Predicate,
+    Request,
+    Result,
+    Rule,
+    Watch,
+    any_change,
+    generation_changed,
+)
 from trimtab.systems.local.gateway.names import Key
 from trimtab.systems.local.gateway.world import World, key_of
 
@@ -40,8 +52,14 @@ RULES = (
 """What it may do beyond its declarations."""
 
 
-def whole(_change: Change) -> Iterable[Request]:
-    return (WHOLE,)
+def _asks(kind: type[Resource], when: Predicate = any_change) -> Watch:
+    """Any change of a kind asks for the whole, in the kind's name: the others need not be read again."""
+    request = Request("", kind.__name__)
+
+    def to(_change: Change) -> Iterable[Request]:
+        return (request,)
+
+    return Watch(kind=kind, to=to, when=when)
 
 
 class GatewayController(Controller[Service]):
@@ -50,11 +68,11 @@ class GatewayController(Controller[Service]):
     name = "gateway"
     when = Predicate(lambda _change: False)
     watches = (
-        Watch(kind=Service, to=whole),
-        Watch(kind=Pod, to=whole),
-        Watch(kind=Deployment, to=whole, when=generation_changed),
-        Watch(kind=VirtualService, to=whole, when=generation_changed),
-        Watch(kind=DestinationRule, to=whole, when=generation_changed),
+        _asks(Service),
+        _asks(Pod),
+        _asks(Deployment, generation_changed),
+        _asks(VirtualService, generation_changed),
+        _asks(DestinationRule, generation_changed),
     )
     concurrency = 1
     echo = False
@@ -76,9 +94,12 @@ class GatewayController(Controller[Service]):
         from trimtab.systems.local.gateway.envoy.files import Files
         from trimtab.systems.local.gateway.envoy.process import Process
         from trimtab.systems.local.gateway.held import Held
+        from trimtab.systems.local.gateway.mirror import Mirror
         from trimtab.systems.local.gateway.serving import MetricsServer
         from trimtab.systems.local.gateway.telling import Teller
+        from trimtab.systems.local.gateway.translate import Memory
 
+        self._mirror, self._memory = Mirror(self.client), Memory()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._files = Files(self._folder)
         self._process = Process(self._folder)
@@ -126,8 +147,9 @@ class GatewayController(Controller[Service]):
     async def reconcile(self, request: Request) -> Result | None:
         from trimtab.systems.local.gateway.envoy.process import EnvoyMissing
 
-        if request != WHOLE:
-            return None  # the first list of Services; the whole is asked for anyway
+        if request.namespace:
+            return None  # a Service's own; the whole is asked for anyway
+        self._mirror.stale(request.name)
         world = await self._world()
         try:
             if await self._process.ensure():
@@ -146,19 +168,16 @@ class GatewayController(Controller[Service]):
     async def _world(self) -> World:
         from trimtab.systems.local.gateway.addresses import addresses
 
-        services = tuple(await self._all(Service))
+        services = await self._mirror.all(Service)
         return World(
             services=services,
-            pods=tuple(await self._all(Pod)),
-            deployments=tuple(await self._all(Deployment)),
-            virtual_services=tuple(await self._all(VirtualService)),
-            destination_rules=tuple(await self._all(DestinationRule)),
+            pods=await self._mirror.all(Pod),
+            deployments=await self._mirror.all(Deployment),
+            virtual_services=await self._mirror.all(VirtualService),
+            destination_rules=await self._mirror.all(DestinationRule),
             addresses=addresses(services),
             ingress=self._ports.ingress,
         )
-
-    async def _all(self, kind: Any) -> list[Any]:
-        return [each for each in (await self.client.list(kind)).items if isinstance(each, kind)]
 
     async def _told(self, world: World) -> Config:
         """Tell Envoy; leave out what it refuses, and tell it again."""
@@ -173,8 +192,9 @@ class GatewayController(Controller[Service]):
         self._refused_rules = {key: held for key, held in self._refused_rules.items() if rules.get(key) == held[0]}
         self._held.only(set(specs))
         for _ in range(TURNS):
-            words = [{key: text for key, (_, text) in each.items()} for each in (self._refused, self._refused_rules)]
-            config = translate(world, self._held, *words)
+            refused = {key: text for key, (_, text) in self._refused.items()}
+            rules_refused = {key: text for key, (_, text) in self._refused_rules.items()}
+            config = translate(world, self._held, refused, rules_refused, self._memory)
             outcome = await self._teller.tell(config)
             if INGRESS in outcome.failed and not ports.fixed_ingress():
                 self._save_ports(ports.free())
@@ -242,15 +262,16 @@ class GatewayController(Controller[Service]):
             await self._write(each, made)
 
     async def _write(self, obj: Any, status: dict[str, Any]) -> None:
-        """A conflict means that the object changed: its change brings the next turn."""
+        """A conflict means that the object changed: it is looked at again."""
         from trimtab.model.errors import StatusError
         from trimtab.runtime.status import write_status
 
         try:
-            await write_status(self.client, obj, status)
+            self._mirror.keep(await write_status(self.client, obj, status))
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
+            self.wake(Request("", type(obj).__name__))
 
     async def _annotate(self, world: World, config: Config) -> None:
         """Each Service says where it is reached, and who answers."""
@@ -267,10 +288,11 @@ class GatewayController(Controller[Service]):
                 name=service.name, namespace=service.namespace, annotations=wanted, uid=service.metadata.uid
             )
             try:
-                await self.client.apply(Service(metadata=meta), manager=MANAGER, force=True)
+                self._mirror.keep(await self.client.apply(Service(metadata=meta), manager=MANAGER, force=True))
             except StatusError as error:
                 if error.code not in (404, 409):
                     raise
+                self.wake(Request("", "Service"))
 
     def _answering(self, world: World, service: Service) -> str:
         found = [

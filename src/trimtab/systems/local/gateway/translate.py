@@ -44,11 +44,16 @@ def translate(
     held: Mapping[Key, Document] | None = None,
     refused: Mapping[Key, str] | None = None,
     refused_rules: Mapping[Key, str] | None = None,
+    memory: Memory | None = None,
 ) -> Config:
-    """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words."""
+    """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words. A
+    `memory` saves reading again what has not changed; it changes nothing else."""
     rules, rule_problems = _rules(world, refused_rules or {})
     made, endpoints = _clusters(world, rules)
-    readings, problems = _readings(world, Places(world.ports, rules), held or {}, refused or {})
+    memory = memory or Memory()
+    memory.at(Places(world.ports, rules))
+    readings, judged = _readings(world, memory, held or {}, refused or {})
+    notes: dict[Key, list[Problem]] = {key: [] for key in judged}
     told: dict[str, Document] = {}
     routed: dict[str, Document] = {}
     carriers: dict[Key, list[str]] = {reading.key: [] for reading in readings}
@@ -58,7 +63,7 @@ def translate(
         address = world.addresses.get(key)
         if address is None or is_headless(service):
             continue
-        reading = by_host.of(key, problems)
+        reading = by_host.of(key, notes)
         for port in world.ports[key]:
             name, entry = names.listener(key, port.number), Entry(port.number)
             cluster = names.cluster(key, port.number)
@@ -78,13 +83,13 @@ def translate(
             routed[name] = listeners.routes(name, [host])
     if world.ingress:
         told[INGRESS] = listeners.http(INGRESS, "127.0.0.1", world.ingress)
-        routed[INGRESS] = listeners.routes(INGRESS, _ingress(readings, world, carriers, problems))
+        routed[INGRESS] = listeners.routes(INGRESS, _ingress(readings, world, carriers, notes))
     return Config(
         listeners=told,
         clusters=made,
         endpoints=endpoints,
         routes=routed,
-        problems={key: tuple(found) for key, found in problems.items()},
+        problems={key: (*judged[key].problems, *_said(key, refused), *noted) for key, noted in notes.items()},
         rule_problems=rule_problems,
         carriers={key: tuple(found) for key, found in carriers.items()},
     )
@@ -130,23 +135,44 @@ def _clusters(world: World, rules: Mapping[Key, Rule]) -> tuple[dict[str, Docume
     return made, endpoints
 
 
+class Memory:
+    """VirtualServices as they were read: a reading is good as long as its spec, and all that it may name, is the same."""
+
+    def __init__(self) -> None:
+        self._places: Places | None = None
+        self._readings: dict[tuple[Key, bool], tuple[Any, Reading]] = {}
+
+    def at(self, places: Places) -> None:
+        if places != self._places:
+            self._places = places
+            self._readings.clear()
+
+    def reading(self, key: Key, spec: Any, held: bool = False) -> Reading:
+        known = self._readings.get((key, held))
+        if known is None or known[0] != spec:
+            assert self._places is not None  # noqa: S101 - `at` comes first
+            known = self._readings[key, held] = (spec, Reading(key, spec, self._places))
+        return known[1]
+
+
 def _readings(
-    world: World, places: Places, held: Mapping[Key, Document], refused: Mapping[Key, str]
-) -> tuple[list[Reading], dict[Key, list[Problem]]]:
-    """Those in force, the oldest first; and all problems."""
+    world: World, memory: Memory, held: Mapping[Key, Document], refused: Mapping[Key, str]
+) -> tuple[list[Reading], dict[Key, Reading]]:
+    """Those in force, the oldest first; and all as they are written."""
     found: list[Reading] = []
-    problems: dict[Key, list[Problem]] = {}
+    judged: dict[Key, Reading] = {}
     for each in oldest_first(world.virtual_services):
         key = key_of(each)
-        reading = Reading(key, each.spec, places)
-        problems[key] = reading.problems
-        if key in refused:
-            reading.problems.append(Problem("", f"Envoy refused it: {refused[key]}"))
-        if reading.is_good:
+        reading = judged[key] = memory.reading(key, each.spec)
+        if reading.is_good and key not in refused:
             found.append(reading)
-        elif key in held and (before := Reading(key, held[key], places)).is_good:
+        elif key in held and (before := memory.reading(key, held[key], held=True)).is_good:
             found.append(before)
-    return found, problems
+    return found, judged
+
+
+def _said(key: Key, refused: Mapping[Key, str] | None) -> tuple[Problem, ...]:
+    return (Problem("", f"Envoy refused it: {refused[key]}"),) if refused and key in refused else ()
 
 
 class _ByHost:

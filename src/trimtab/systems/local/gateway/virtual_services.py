@@ -27,11 +27,13 @@ class Places(msgspec.Struct, frozen=True):
 
 
 class Reading:
-    """One VirtualService of one moment. Whatever is asked of it, problems gather in `problems`."""
+    """One VirtualService of one moment. Whatever is asked of it, problems gather in `problems`. Nobody changes what it
+    returns."""
 
     def __init__(self, key: Key, spec: Any, places: Places) -> None:
         self.key, self._spec, self._places = key, spec, places
         self.problems: list[Problem] = []
+        self._http: dict[Entry, list[Document]] = {}
         fields = Fields(spec, "spec", self.problems)
         self.hosts = [host.lower().rstrip(".") for host in fields.texts("hosts") if self._is_host(fields, host)]
         if not self.hosts:
@@ -59,7 +61,9 @@ class Reading:
 
     def http(self, entry: Entry) -> list[Document]:
         """Its routes for requests that come in there."""
-        return routes(Fields(self._spec, "spec", self.problems), entry, self._cluster)
+        if entry not in self._http:
+            self._http[entry] = routes(Fields(self._spec, "spec", self.problems), entry, self._cluster)
+        return self._http[entry]
 
     def tcp(self, entry: Entry) -> list[tuple[str, int]]:
         """Its clusters for connections that come in there, with their weights; none when no route is for them."""

@@ -98,9 +98,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         selector = {**_map(_spec(service).get("selector")), **(labels or {})}
         if selector:
             matching = [
-                name
-                for name, held in _fewest(self._deployments, service, selector)
-                if selector.items() <= held.items()
+                name for name, held in _fewest(self._deployments, service, selector) if selector.items() <= held.items()
             ]
             if matching:
                 return service.name if service.name in matching else matching[0]

@@ -40,6 +40,7 @@ class Admin:
         self._path = path
         self._session: aiohttp.ClientSession | None = None
         self._folder = -1
+        self._closed = False
 
     async def is_live(self) -> bool:
         """Whether it is there and has read its configuration."""
@@ -113,6 +114,8 @@ class Admin:
     async def _open(self) -> AsyncIterator[aiohttp.ClientSession]:
         import aiohttp
 
+        if self._closed:
+            raise AdminError("nobody asks any more")
         if self._session is None:
             connector = aiohttp.UnixConnector(self._short(), limit=4)
             self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT))
@@ -126,7 +129,9 @@ class Admin:
             self._folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         return f"/proc/self/fd/{self._folder}/{self._path.name}"
 
-    async def close(self) -> None:
+    async def close(self, *, for_good: bool = False) -> None:
+        """Let connections go; they are made anew when something is asked, unless it is for good."""
+        self._closed = for_good
         if self._session is not None:
             await self._session.close()
             self._session = None

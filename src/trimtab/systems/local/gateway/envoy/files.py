@@ -27,6 +27,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._versions: dict[str, str] = {}
+        self._told: dict[str, list[Document]] = {}
         for part in ("endpoints", "clusters", "routes", "listeners", "held"):
             (folder / part).mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in folder.glob("*/.*.new"):
@@ -35,11 +36,14 @@ class Files:
     def put(self, name: str, resources: Iterable[Document]) -> tuple[str, bool]:
         """The version of this content, and whether the file had another before."""
         listed = list(resources)
+        if self._told.get(name) == listed:
+            return self._versions[name], False
         version = hashlib.blake2b(msgspec.json.encode(listed, order="sorted"), digest_size=12).hexdigest()
         if self.version(name) == version:
+            self._told[name] = listed
             return version, False
         self._write(name, {"version_info": version, "resources": listed})
-        self._versions[name] = version
+        self._versions[name], self._told[name] = version, listed
         return version, True
 
     def version(self, name: str) -> str:
@@ -56,6 +60,7 @@ class Files:
 
     def remove(self, name: str) -> None:
         self._versions.pop(name, None)
+        self._told.pop(name, None)
         (self.folder / name).unlink(missing_ok=True)
 
     def _read(self, name: str) -> _File:

@@ -101,7 +101,7 @@ class Process:
     async def stop(self) -> None:
         """End it: kindly, then not."""
         record, self.record = self.record, None
-        await self.admin.close()
+        await self.admin.close(for_good=True)
         if record is not None:
             await _end(record)
         (self.folder / _RECORD).unlink(missing_ok=True)
@@ -110,7 +110,7 @@ class Process:
     async def leave(self) -> None:
         """Let it live on without us."""
         self.record = None
-        await self.admin.close()
+        await self.admin.close(for_good=True)
 
     async def _lost(self) -> None:
         if self.record is not None:
