@@ -1,13 +1,15 @@
-"""A small web service to release: `python -m trimtab.lab.web --host 127.0.0.1 --port 8080 --version 1 --errors 0.05`.
+"""A small web service to release: `python -m trimtab.lab.web --version 2 --errors 0.05`.
 
 It answers every request with its version; a share of them fails, or takes longer, where that is wanted. `/ready` is for
-probes. On SIGTERM it stops listening, answers what it has begun, and ends.
+probes. It listens at `POD_IP`, where there is such a variable. On SIGTERM it stops listening, answers what it has begun,
+and ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import signal
 
@@ -75,7 +77,7 @@ async def serve(host: str, port: int, service: Service) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A small web service to release.")
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--host", default=os.environ.get("POD_IP", "127.0.0.1"))
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--version", default="1")
     parser.add_argument("--errors", type=float, default=0.0, help="the share of requests that fails: 0.05")
