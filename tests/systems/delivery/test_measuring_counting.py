@@ -192,3 +192,10 @@ def test_a_histogram_is_summed_over_pods_of_the_end_that_saw_more() -> None:
 def test_a_bound_that_is_no_number_is_passed_over() -> None:
     made = [series((10, 4), le=bound) for bound in ("5", "+Inf", "NaN", "many")]
     assert counting.buckets(growths(made, window(0, 60))) == {5.0: 4, math.inf: 4}
+
+
+def test_the_mean_of_a_histogram_is_that_of_the_middles_of_its_buckets() -> None:
+    assert counting.mean({10.0: 2.0, 20.0: 4.0, math.inf: 4.0}) == 10.0
+    assert counting.mean({10.0: 0.0, math.inf: 3.0}) == 10.0  # above the highest bound: that bound
+    assert counting.mean({10.0: 0.0, math.inf: 0.0}) is None
+    assert counting.mean({}) is None

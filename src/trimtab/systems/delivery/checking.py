@@ -90,7 +90,7 @@ class Checker:
             message=settled.message,
             counters=counters,
             evidence=judged.evidence,
-            moved=judged.used,
+            moved=judged.used or any(each.lost for each in measured),  # what was lost does not come back
             pause=pause(analysis, settled.verdict),
             record=await self._recorded(canary, run, check, measured, refusals),
         )

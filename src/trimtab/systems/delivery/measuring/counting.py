@@ -126,6 +126,17 @@ def quantile(histogram: Buckets, q: float) -> float | None:
     return low + (bounds[place] - low) * ((rank - below) / inside) if inside else low
 
 
+def mean(histogram: Buckets) -> float | None:
+    """By the middles of its buckets; what is above the highest finite bound counts as that. None when it is empty."""
+    bounds, total, weighted, below, low = sorted(histogram), 0.0, 0.0, 0.0, 0.0
+    for bound in bounds:
+        inside = max(0.0, histogram[bound] - below)
+        middle = low if math.isinf(bound) else (low + bound) / 2
+        total, weighted = total + inside, weighted + inside * middle
+        below, low = max(below, histogram[bound]), low if math.isinf(bound) else bound
+    return weighted / total if total else None
+
+
 def by_one_reporter(grown: Sequence[Growth], bucket: str | None = None) -> tuple[Growth, ...]:
     """Both ends of a call report it, and it must count once. The end that saw more is taken: the source also sees what
     never reached a pod, and the destination what came from outside of the mesh. On a tie it is the source."""

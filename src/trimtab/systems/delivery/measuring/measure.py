@@ -98,7 +98,8 @@ def _percent(counts: Counts) -> float:
 
 
 def _duration(metric: Metric, grown: Sequence[counting.Growth]) -> _Side:
-    """A quantile, in milliseconds."""
+    """A quantile, in milliseconds. Parts are told by their mean: the P99 of three requests is lower than that of thirty,
+    and the canary has fewer."""
     histogram = counting.buckets(grown)
     counts = Counts(counting.observed(histogram))
     if not counts.total:
@@ -106,7 +107,7 @@ def _duration(metric: Metric, grown: Sequence[counting.Growth]) -> _Side:
     found = counting.quantile(histogram, metric.quantile)
     if found is None:
         return _Side(counts=counts, problem="no histogram with an upper bound +Inf of requests")
-    parts = (counting.quantile(part, metric.quantile) for part in counting.bucket_parts(grown))
+    parts = (counting.mean(part) for part in counting.bucket_parts(grown))
     return _Side(value=found, counts=counts, values=tuple(part for part in parts if part is not None))
 
 
