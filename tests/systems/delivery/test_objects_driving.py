@@ -8,13 +8,16 @@ import pytest
 
 from tests.runtime.conftest import client, scheme
 from tests.systems.delivery.objects_home import (
+    ALL,
     ROUTES,
     Behind,
     Untouchable,
     changed,
+    enforced,
     in_spec,
     owner,
     shop,
+    wanted,
 )
 from tests.systems.delivery.objects_kit import canary
 from trimtab.client.api import ApiClient
@@ -23,6 +26,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.systems.delivery.kinds import CanaryDeployment
 from trimtab.systems.delivery.objects.driving import drive, release
 from trimtab.systems.delivery.objects.routing import Traffic, weight_of
+from trimtab.systems.delivery.objects.tidying import tidy
 
 __all__ = ["client", "owner", "scheme", "shop"]
 
@@ -113,3 +117,21 @@ async def test_an_edit_in_between_is_not_lost(shop: ApiClient, driver: CanaryDep
     assert after.objects["VirtualService", "front"]["spec"]["http"][2] == more[2]
     await release(cached, driver)  # type: ignore[arg-type]
     assert (await shop.get(ROUTES, "front", driver.namespace)).raw["spec"]["http"] == more
+
+
+async def test_what_a_changed_spec_leaves_behind_is_tidied(
+    shop: ApiClient, owner: CanaryDeployment, driver: CanaryDeployment
+) -> None:
+    await enforced(shop, owner)
+    await drive(shop, driver, Traffic(weight=10))
+    other = canary("other", owner.namespace, virtualService={"name": "front"})
+    assert await tidy(shop, other, []) == ()
+    assert await tidy(shop, driver, wanted(owner)) == ()
+    assert await tidy(shop, driver, []) == ALL_ROUTES
+    assert weight_of((await shop.get(ROUTES, "front", owner.namespace)).raw, driver) == 10
+    assert await tidy(shop, owner, []) == (("VirtualService", "front"),)
+    assert (await shop.get(ROUTES, "front", owner.namespace)).raw["spec"] == FRONT
+    assert (await enforced(shop, owner)).made == tuple(key for key in ALL if key in ALL_ROUTES)
+
+
+ALL_ROUTES = (("VirtualService", "web"), ("DestinationRule", "web"), ("DestinationRule", "web-canary"))

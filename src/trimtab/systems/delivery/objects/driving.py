@@ -69,10 +69,11 @@ async def drive(client: Client, canary: CanaryDeployment, traffic: Traffic, *, d
     raise refused
 
 
-async def release(client: Client, canary: CanaryDeployment) -> Document | None:
-    """The VirtualService as its author wrote it, with all traffic at stable. None when there is none."""
-    name = canary.spec.virtual_service.name
-    if isinstance(name, UnsetType):
+async def release(client: Client, canary: CanaryDeployment, name: str = "") -> Document | None:
+    """The VirtualService as its author wrote it, with all traffic at stable. None when there is none. Without a name, the
+    one that the spec names."""
+    name = name or canary.spec.virtual_service.name or ""
+    if not name:
         return None
     live = await _find(uncached(client), name, canary.namespace)  # nobody looks again after this
     for _ in range(ATTEMPTS):
