@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -20,10 +19,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rich.console import Console
-from rich.table import Table
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent
 sys.path.insert(0, str(HERE / "peers"))
 
 import osv_match  # noqa: E402 - of bench/peers
@@ -31,10 +28,12 @@ import registry_list as listing  # noqa: E402
 import sbom_rate  # noqa: E402
 import syft  # noqa: E402
 
+import table  # noqa: E402
+from table import Row, megabytes  # noqa: E402
+
 LESS_CPU, AGAIN, UNCHANGED, CEILING = 5.0, 50.0, 3.0, 0.9
 MEMORY = 250e6
 T = TypeVar("T")
-MARKS = re.compile(r"(<!-- begin images figures -->\n).*?(<!-- end images figures -->)", re.DOTALL)
 
 
 class Scale(NamedTuple):
@@ -51,21 +50,6 @@ class Scale(NamedTuple):
 
 FULL = Scale(200, 1536, 5000, 100, 100_000, 3)
 QUICK = Scale(60, 128, 200, 10, 5000, 1)
-
-
-class Row(NamedTuple):
-    """One figure. `ratio` says how many times better ours is; without one it is a bound, or has no peer."""
-
-    title: str
-    theirs: str
-    ours: str
-    ratio: float | None = None
-    goal: str = ""
-    reached: bool | None = None
-
-    @property
-    def verdict(self) -> str:
-        return "" if self.reached is None else f"{self.goal}, {'reached' if self.reached else 'behind'}"
 
 
 def main() -> None:
@@ -85,10 +69,12 @@ def main() -> None:
     )
     matches = told("matching", osv_match.measure(scale.advisories, 1000, scale.rounds))
     rows = [*of_sboms(sboms), *of_listings(lists, scale), *of_matching(matches)]
-    show(rows, sbom_rate.differences(sboms))
+    table.show("image discovery", rows)
+    console = Console(width=130)
+    for line in sbom_rate.differences(sboms):
+        console.print(line, markup=False)
     if options.docs:
-        page = ROOT / "docs" / "benchmarks.md"
-        page.write_text(MARKS.sub(lambda found: f"{found[1]}{markdown(rows)}\n{found[2]}", page.read_text()))
+        table.renew("images", rows)
     if options.json:
         options.json.write_text(json.dumps([row._asdict() for row in rows], indent=2) + "\n")
 
@@ -162,31 +148,6 @@ def of_matching(found: osv_match.Figures) -> Iterator[Row]:
     yield Row(f"import of {found.advisories:,} advisories: CPU", "", f"{found.imported:.1f} s")
     for scheme, (mine, other, _) in found.schemes.items():
         yield Row(f"versions compared, {scheme}: beside univers", f"{other:,.0f}/s", f"{mine:,.0f}/s", mine / other)
-
-
-def megabytes(size: float) -> str:
-    return f"{size / 1e6:.0f} MB"
-
-
-def show(rows: list[Row], differences: list[str]) -> None:
-    table = Table(title="image discovery")
-    for title in ("", "beside", "trimtab", "ratio", "goal"):
-        table.add_column(title, justify="right" if title else "left")
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.1f}x"
-        table.add_row(row.title, row.theirs, row.ours, ratio, row.verdict)
-    console = Console(width=130)
-    console.print(table)
-    for line in differences:
-        console.print(line, markup=False)
-
-
-def markdown(rows: list[Row]) -> str:
-    lines = ["| | beside | Trimtab | ratio | goal |", "|-|-:|-:|-:|-:|"]
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.1f}x"
-        lines.append(f"| {row.title} | {row.theirs} | {row.ours} | {ratio} | {row.verdict} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-from rich.console import Console
-from rich.table import Table
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -29,6 +24,8 @@ import rest_generate as generate  # noqa: E402 - of bench/peers
 import rest_scale as scale  # noqa: E402
 
 import recordings  # noqa: E402
+import table  # noqa: E402
+from table import Row, megabytes  # noqa: E402
 
 AZURE = ROOT.parent / "shared" / "data" / "azure-specs"
 RECORDED = ROOT.parent / "shared" / "data" / "arm-recordings"
@@ -39,26 +36,10 @@ LARGEST = "WebApps.json"
 DOCUMENTS = 79
 SECONDS, MEMORY, AT_ONCE = 10.0, 500e6, 1.0
 PARTS = ("drift", "kinds", "objects")
-MARKS = re.compile(r"(<!-- begin rest figures -->\n).*?(<!-- end rest figures -->)", re.DOTALL)
 
 
 FULL = scale.Scale(objects=10_000, parents=10, changes=500, interval=60, intervals=3)
 QUICK = scale.Scale(objects=300, parents=3, changes=30, interval=3, intervals=3)
-
-
-class Row(NamedTuple):
-    """One figure. `ratio` says how many times better ours is; without one it is a bound, or has no peer."""
-
-    title: str
-    theirs: str
-    ours: str
-    ratio: float | None = None
-    goal: str = ""
-    reached: bool | None = None
-
-    @property
-    def verdict(self) -> str:
-        return "" if self.reached is None else f"{self.goal}, {'reached' if self.reached else 'behind'}"
 
 
 def main() -> None:
@@ -76,10 +57,9 @@ def main() -> None:
         rows += of_documents()
     if "objects" in options.only:
         rows += of_objects(scale.measure(load, say), load)
-    show(rows)
+    table.show("the generic reconciler", rows, digits=2, width=150)
     if options.docs:
-        page = ROOT / "docs" / "benchmarks.md"
-        page.write_text(MARKS.sub(lambda found: f"{found[1]}{markdown(rows)}\n{found[2]}", page.read_text()))
+        table.renew("rest", rows, digits=2)
     if options.json:
         options.json.write_text(json.dumps([row._asdict() for row in rows], indent=2) + "\n")
 
@@ -175,28 +155,6 @@ def of_objects(found: scale.Figures, load: scale.Scale) -> Iterator[Row]:
 
 def told(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {verb}" for verb, count in counts.items()) or "nothing"
-
-
-def megabytes(size: float) -> str:
-    return f"{size / 1e6:.0f} MB"
-
-
-def show(rows: list[Row]) -> None:
-    table = Table(title="the generic reconciler")
-    for title in ("", "beside", "trimtab", "ratio", "goal"):
-        table.add_column(title, justify="right" if title else "left")
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
-        table.add_row(row.title, row.theirs, row.ours, ratio, row.verdict)
-    Console(width=150).print(table)
-
-
-def markdown(rows: list[Row]) -> str:
-    lines = ["| | beside | Trimtab | ratio | goal |", "|-|-:|-:|-:|-:|"]
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
-        lines.append(f"| {row.title} | {row.theirs} | {row.ours} | {ratio} | {row.verdict} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":
