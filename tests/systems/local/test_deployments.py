@@ -22,6 +22,8 @@ from tests.systems.local.pods_kit import (
 from trimtab.client.protocol import EventType, Query
 from trimtab.model.kubernetes import Deployment, Pod
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.objects import with_metadata
+from trimtab.systems.local.gateway.addresses import ENDPOINTS
 
 
 def versioned(version: str, **fields: object) -> Document:
@@ -277,3 +279,21 @@ async def test_the_controllers_come_back_to_what_runs(bench: Bench) -> None:
     names = {pod["metadata"]["name"] for pod in before}
     assert all(is_ready(pod) for pod in seen if pod["metadata"]["name"] in names)
     assert not any(alive(pid_of(pod)) for pod in after)
+
+
+async def test_a_pod_is_not_told_to_end_while_a_service_still_sends_it_requests(bench: Bench) -> None:
+    async with bench.running():
+        await bench.create(deployment("web", versioned("v1")))
+        await bench.complete()
+        (pod,) = await bench.pods()
+        endpoint = {ENDPOINTS: f"{pod['status']['podIP']}:8080"}
+        metadata = {"name": "web", "namespace": "shop", "annotations": endpoint}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+        found = await bench.client.create(Untyped(service))
+        await bench.delete(Deployment, "web")
+        await bench.until(lambda pods: not is_ready(pods[0]))
+        await asyncio.sleep(0.5)  # five times its drain
+        assert alive(pid_of(pod))
+        await bench.client.patch(found, with_metadata(found, annotations={ENDPOINTS: "none"}))
+        await bench.until(lambda pods: not pods)
+        assert not alive(pid_of(pod))

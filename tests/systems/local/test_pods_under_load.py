@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
-from tests.systems.local.pods_kit import Bench, container, deployment, is_ready, ready_probe
+from tests.systems.local.pods_kit import DRAIN, Bench, container, deployment, is_ready, ready_probe
 from tests.systems.local.test_pods_surviving import controllers_of
 from trimtab.client.connect import connect
 from trimtab.model.kubernetes import Pod, Service
@@ -35,7 +35,7 @@ async def test_no_request_is_lost_while_pods_come_and_go(tmp_path: Path, scheme:
             await client.create(Untyped({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service}))
             strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
             first = container(readinessProbe=ready_probe(), env=[{"name": "VERSION", "value": "v1"}])
-            await bench.create(deployment("web", first, replicas=2, strategy=strategy, annotations={}))
+            await bench.create(deployment("web", first, replicas=2, strategy=strategy, annotations={DRAIN: "0.1"}))
             await bench.complete()
             address = await _address(client)
             loading = await asyncio.create_subprocess_exec(

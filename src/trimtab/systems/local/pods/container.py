@@ -9,7 +9,7 @@ A container that is found running after our own restart keeps the readiness that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Launcher
     changed: Callable[[], None]
     tell: Tell
+    served: Callable[[], Awaitable[bool]]
+    """Whether the data plane still sends requests to the pod."""
     grace: float = 30.0
 
 

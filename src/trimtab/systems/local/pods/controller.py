@@ -14,7 +14,7 @@ from typing import Any
 
 from trimtab.client.protocol import Query
 from trimtab.model.clock import format_time
-from trimtab.model.kubernetes import Pod
+from trimtab.model.kubernetes import Pod, Service
 from trimtab.runtime.changes import Change, Request
 from trimtab.runtime.controller import Controller, Result
 from trimtab.runtime.finalizers import finalizer
@@ -23,6 +23,7 @@ from trimtab.runtime.predicates import Predicate
 from trimtab.runtime.status import write_status
 from trimtab.runtime.system import Context
 from trimtab.runtime.tasks import ended
+from trimtab.systems.local.gateway.addresses import ENDPOINTS
 from trimtab.systems.local.pods.addresses import Addresses
 from trimtab.systems.local.pods.container import Setting
 from trimtab.systems.local.pods.leftovers import end_all, end_strays
@@ -104,24 +105,24 @@ class PodController(Controller[Pod]):
             async with self._giving:
                 pods = (await self.client.list(Pod, Query())).items
                 taken = {(each.status or {}).get("podIP", "") for each in pods} | set(self._taken.values())
-                address = self._addresses.take(taken)
-                self._taken[uid] = address
+                self._taken[uid] = self._addresses.take(taken)
             now = format_time(self.clock.now())
-            pod = await write_status(self.client, pod, scheduled(status, address, now))
-            status = pod.status or {}
+            pod = await write_status(self.client, pod, scheduled(status, self._taken[uid], now))
+        address = (pod.status or {})["podIP"]
         folder = Folder(self._root, uid)
         spec = pod.spec or {}
         grace = spec.get("terminationGracePeriodSeconds")
         run = PodRun(
             Setting(
                 pod=pod.raw or {},
-                address=status["podIP"],
+                address=address,
                 folder=folder,
                 client=self.client,
                 clock=self.clock,
                 launcher=self._runtimes,
                 changed=lambda: self.wake(request),
                 tell=lambda reason, note: self.events.warning(pod, reason, note),
+                served=lambda: self._served(request.namespace, f"{address}:"),
                 grace=30.0 if grace is None else float(grace),
             )
         )
@@ -130,6 +131,11 @@ class PodController(Controller[Pod]):
             self._introduce(pod, run)
             run.begin()
         return pod, run
+
+    async def _served(self, namespace: str, endpoint: str) -> bool:
+        """The gateway says at each Service whom it sends requests to, once that is so."""
+        services = (await self.client.list(Service, Query(namespace=namespace))).items
+        return any(endpoint in (each.metadata.annotations or {}).get(ENDPOINTS, "") for each in services)
 
     def _introduce(self, pod: Pod, run: PodRun) -> None:
         """What a user has to know about a pod that is processes."""

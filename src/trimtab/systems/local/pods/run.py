@@ -1,7 +1,8 @@
 """The life of one pod: its init containers one by one, then its containers side by side, and at last its end.
 
-The end, so that no request is lost: the pod is not ready from the moment of its deletion; after a drain, in which the data
-plane takes its address out, hooks run, then SIGTERM, then SIGKILL when the grace period is over.
+The end, so that no request is lost: the pod is not ready from the moment of its deletion; the data plane takes its address
+out and says so; after a drain, in which what is under way is answered, hooks run, then SIGTERM, then SIGKILL when the grace
+period is over.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from trimtab.systems.local.pods.problem import CannotStart
 Document = Mapping[str, Any]
 
 DRAINED = 1.0  # seconds
+LEAVING = 10.0  # seconds that the data plane gets, if there is one
 
 
 class Stage(enum.Enum):
@@ -107,11 +109,24 @@ class PodRun:
         if before is not None:
             await ended(before)
         if self.was_ready:
+            await self._leave()
             await self.setting.clock.sleep(drain_of(self.setting.pod, self.setting.grace))
         await asyncio.gather(*(self._end(container) for container in self._all))
         await asyncio.to_thread(self.setting.folder.remove)
         self.stage = Stage.ENDED
         self.setting.changed()
+
+    async def _leave(self) -> None:
+        """Until nobody sends requests any more, or the data plane does not say so for too long."""
+        clock = self.setting.clock
+        until = clock.monotonic() + LEAVING
+        while clock.monotonic() < until:
+            try:
+                if not await self.setting.served():
+                    return
+            except FAILURES:
+                pass  # whoever cannot be asked is asked again
+            await clock.sleep(0.05)
 
     async def _end(self, container: Container) -> None:
         grace, began = self.setting.grace, self.setting.clock.monotonic()
