@@ -47,15 +47,15 @@ ANALYSIS: dict[str, Any] = {
 }
 
 
-def spec(image: str = "web:1", *, replicas: int = 2, **more: Any) -> dict[str, Any]:
+def spec(image: str = "web:1", *, replicas: int = 2, app: str = "web", **more: Any) -> dict[str, Any]:
     """Of a CanaryDeployment, as it is on the wire; `analysis` is laid over the usual one, None leaves it out."""
     analysis = more.pop("analysis", {})
     template = {
-        "metadata": {"labels": {"app": "web"}},
+        "metadata": {"labels": {"app": app}},
         "spec": {"containers": [{"name": "web", "image": image, "ports": [{"containerPort": 8080}]}]},
     }
     made = {
-        "deployment": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+        "deployment": {"replicas": replicas, "selector": {"matchLabels": {"app": app}}, "template": template},
         "service": {"ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
         **more,
     }
@@ -68,16 +68,21 @@ def spec(image: str = "web:1", *, replicas: int = 2, **more: Any) -> dict[str, A
 
 
 class Players:
-    """Pods and data plane. Deployments become ready, unless their image is in `broken`; routes are live at once, unless
-    `deaf`. Every change of what the canary gets is in `weights`, with whether its pods were ready then."""
+    """Pods and data plane. Deployments become ready, unless their image is in `broken`, or their name in `lost` (no pod is
+    ready) or `stuck` (new pods are not), or `short` of it (so many are); routes are live at once, unless
+    `deaf`. Every change of what the canary gets is in `weights`; what came of Deployments (pods that are ready, or None
+    when it is gone) and of weights is in `seen`, by the server's revision."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client, self._namespace = client, namespace
         self.broken: set[str] = set()
         self.lost: set[str] = set()
+        self.stuck: set[str] = set()
+        self.short: dict[str, int] = {}
         self.deaf = False
         self.weights: list[tuple[str, int]] = []
         self.served: dict[str, tuple[str, bool]] = {}
+        self.seen: list[tuple[int, str, str, Any]] = []
 
     async def play(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -107,13 +112,19 @@ class Players:
         image = deployment.raw["spec"]["template"]["spec"]["containers"][0]["image"]
         ready = image not in self.broken and deployment.name not in self.lost and not gone
         self.served[deployment.name] = (image, ready)
+        up_now = None if gone else (deployment.raw.get("status") or {}).get("readyReplicas", 0)
+        self.seen.append((int(deployment.metadata.resource_version), "ready", deployment.name, up_now))
         if gone:
             return
         wanted = deployment.raw["spec"].get("replicas", 1)
-        up = wanted if ready else 0
-        before = (deployment.raw.get("status") or {}).get("readyReplicas", 0)
+        before = deployment.raw.get("status") or {}
+        if deployment.name in self.stuck and before.get("observedGeneration") != deployment.metadata.generation:
+            ready = False
+        elif deployment.name in self.stuck:
+            return
+        up = self.short.get(deployment.name, wanted) if ready else 0
         # A rolling update without unavailable pods keeps those that were ready.
-        kept = before if not ready and deployment.name not in self.lost else 0
+        kept = before.get("readyReplicas", 0) if not ready and deployment.name not in self.lost else 0
         status: dict[str, Any] = {
             "observedGeneration": deployment.metadata.generation,
             "replicas": wanted + kept,
@@ -130,6 +141,7 @@ class Players:
             for destination in route["route"]:
                 if destination["destination"]["host"].endswith("-canary"):
                     seen = (found.name, destination.get("weight", 100))
+                    self.seen.append((int(found.metadata.resource_version), "weight", found.name, seen[1]))
                     if not self.weights or [w for w in self.weights if w[0] == found.name][-1:] != [seen]:
                         self.weights.append(seen)
         if self.deaf:
@@ -207,7 +219,7 @@ class Stage:
     # --- what users do -----------------------------------------------------------------------------------------------
 
     async def create(self, name: str = "web", /, **given: Any) -> CanaryDeployment:
-        made = convert(spec(**given), CanaryDeploymentSpec)
+        made = convert(spec(app=name, **given), CanaryDeploymentSpec)
         return await self.client.create(
             CanaryDeployment(metadata=ObjectMeta(name=name, namespace=self.namespace), spec=made)
         )
@@ -291,6 +303,17 @@ class Stage:
 
     async def document(self, kind: Any, name: str = "web") -> Mapping[str, Any]:
         return (await self.client.get(kind, name, self.namespace)).raw
+
+    def order_is_right(self, name: str = "web") -> None:
+        """Weight was given only to pods that were ready, and pods went only when they had none."""
+        ready, weight = 0, 0
+        for _, what, whose, value in sorted(self.players.seen, key=lambda each: each[0]):
+            if what == "weight" and whose == name:
+                assert value <= weight or ready, f"{value} % to a canary without ready pods"
+                weight = value
+            elif what == "ready" and whose == f"{name}-canary":
+                assert value is not None or not weight, f"the canary was deleted at {weight} %"
+                ready = value or 0
 
     async def weight(self, name: str = "web") -> int:
         """What the canary gets, as the VirtualService has it."""
