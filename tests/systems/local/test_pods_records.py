@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from pathlib import Path
 
@@ -77,19 +76,12 @@ async def test_a_record_that_is_broken_or_of_another_is_passed_over(folder: Fold
 
 
 async def test_an_end_is_told_for_a_process_that_is_not_our_child(folder: Folder) -> None:
-    forks = "import os, sys, time\nif os.fork(): sys.exit()\nos.setsid()\n"
-    script = f"{forks}open('pid', 'w').write(str(os.getpid()))\ntime.sleep(60)"
+    forks = "import os, sys, time\nr, w = os.pipe()\nif os.fork(): os.read(r, 1); sys.exit()\nos.setsid()\n"
+    script = f"{forks}open('pid', 'w').write(str(os.getpid()))\nos.write(w, b'x')\ntime.sleep(60)"
     starter = Process(spawn(python(script), environment={}, folder=folder.work, log=folder.log("app")))
-    process = None
-    async with asyncio.timeout(10):
-        while process is None:
-            file = folder.work / "pid"
-            if file.exists() and file.read_text():
-                process = Process(int(file.read_text()))
-                break
-            await asyncio.sleep(0.01)
+    await starter.ended  # the other has left its group by then
+    process = Process(int((folder.work / "pid").read_text()))
     assert await process.end(5) == 255
-    await starter.ended
 
 
 def test_a_long_log_becomes_the_old_part_and_begins_anew(tmp_path: Path) -> None:
