@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,8 +10,8 @@ from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock
-from trimtab.model.istio import DestinationRule, VirtualService
 from trimtab.model.kubernetes import Pod
+from trimtab.runtime.objects import uid_of
 from trimtab.systems.delivery import world
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus
 from trimtab.systems.delivery.kinds.fields import CANARY, REVISION, ROLE, STABLE
@@ -19,8 +19,9 @@ from trimtab.systems.delivery.machine.facts import Pods
 from trimtab.systems.delivery.machine.runs import analysis_of, short
 from trimtab.systems.delivery.objects import routing
 from trimtab.systems.delivery.objects.driving import drive
-from trimtab.systems.delivery.objects.enforcing import enforce, remove
+from trimtab.systems.delivery.objects.enforcing import enforce
 from trimtab.systems.delivery.objects.names import canary_name, stable_name
+from trimtab.systems.delivery.objects.tidying import tidy
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.telling import Trouble
 
@@ -35,6 +36,11 @@ class Enforcer:
 
     def __init__(self, client: CachedClient, clock: Clock) -> None:
         self._client, self._clock = client, clock
+        self._tidied: dict[str, int] = {}  # at which generation; lost with the process, and then done once more
+
+    def forget(self, uid: str) -> None:
+        """It is gone."""
+        self._tidied.pop(uid, None)
 
     async def enforced(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, *, dry: bool = False
@@ -66,9 +72,12 @@ class Enforcer:
         refused = {each.name: each.why for each in conflicts if each.kind == "Deployment" and each.refused}
         if rest := [each for each in conflicts if each.name not in refused or each.kind != "Deployment"]:
             return Trouble("Conflict", "; ".join(map(str, rest)))
-        if not dry:
-            await self._tidied(canary, {(each["kind"], each["metadata"]["name"]) for each in documents})
-        return await self._seen(canary, status, tuple(map(str, told)), bool(told), refused)
+        seen = await self._seen(canary, status, tuple(map(str, told)), bool(told), refused)
+        generation = canary.metadata.generation or 0
+        if seen.live and not dry and self._tidied.get(uid_of(canary)) != generation:
+            await tidy(self._client, canary, documents)  # what a spec before this one left behind
+            self._tidied[uid_of(canary)] = generation
+        return seen
 
     async def _seen(
         self,
@@ -113,17 +122,6 @@ class Enforcer:
         listed = (await self._client.list(Pod, Query(namespace=canary.namespace, labels=labels))).items
         why = next((text for pod in listed if (text := _why(pod.raw or {}))), "")
         return msgspec.structs.replace(found, message=f"{found.message}: {why}" if why else found.message)
-
-    async def _tidied(self, canary: CanaryDeployment, wanted: Collection[tuple[str, str]]) -> None:
-        """Routing objects of ours that the spec does not ask for any more are removed."""
-        driven = canary.spec.virtual_service.name
-        for kind, names in (
-            (DestinationRule, (stable_name(canary), canary_name(canary))),
-            (VirtualService, (stable_name(canary),)),
-        ):
-            for name in names:
-                if (kind.__name__, name) not in wanted and not (kind is VirtualService and name == driven):
-                    await remove(self._client, canary, kind, name)
 
     async def _replicas(self, canary: CanaryDeployment) -> int:
         """Of stable, as it is: an autoscaler may have changed it."""

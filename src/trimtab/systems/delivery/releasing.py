@@ -20,6 +20,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Deployment
 from trimtab.runtime.controller import Result
 from trimtab.runtime.credentials import Credentials
+from trimtab.runtime.objects import uid_of
 from trimtab.runtime.status import write_status
 from trimtab.runtime.system import Context
 from trimtab.systems.delivery import world
@@ -77,7 +78,10 @@ class Releaser:
 
     async def let_go(self, canary: CanaryDeployment) -> float | None:
         """Seconds to wait before it may go; None when traffic is back at stable."""
-        return await self._letting_go.seconds(canary)
+        wait = await self._letting_go.seconds(canary)
+        if wait is None:
+            self._enforcer.forget(uid_of(canary))
+        return wait
 
     async def release(self, canary: CanaryDeployment) -> Result | None:
         """The reconcile of one that stays."""
