@@ -47,6 +47,8 @@ async def test_a_process_is_known_by_its_start_and_not_by_its_number_alone(folde
 async def test_a_process_whose_record_was_not_finished_is_found_by_its_mark(folder: Folder) -> None:
     mark = f"{folder.uid}/app/0"
     process = Process(sleeping(folder, mark))
+    while not (Path("/proc") / str(process.pid) / "environ").read_bytes():
+        pass  # for a moment after its start the kernel does not show it
     assert living(Record(container="app", mark=mark)) == process.pid
     assert living(Record(container="app", mark=f"{mark}1")) == 0
     await process.end(5)

@@ -9,46 +9,28 @@ A container that is found running after our own restart keeps the readiness that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from trimtab.client.protocol import Client
 from trimtab.client.transport import FAILURES
-from trimtab.model.clock import Clock, format_time, parse_time
+from trimtab.model.clock import format_time, parse_time
 from trimtab.model.logs import log
 from trimtab.runtime.tasks import ended
 from trimtab.systems.local.pods.environment import environment_of
-from trimtab.systems.local.pods.launch import Launch, Launcher
+from trimtab.systems.local.pods.launch import Launch
 from trimtab.systems.local.pods.prober import Prober
 from trimtab.systems.local.pods.probes import ask, ports_of
 from trimtab.systems.local.pods.probing import Probe
 from trimtab.systems.local.pods.problem import CONFIG, CannotStart
 from trimtab.systems.local.pods.process import UNKNOWN, Process, follow, reap, spawn
-from trimtab.systems.local.pods.records import Folder, Record, boot_id, living, started_at
+from trimtab.systems.local.pods.records import Record, boot_id, living, started_at
+from trimtab.systems.local.pods.setting import Setting
 from trimtab.systems.local.pods.states import STEADY, Running, State, Terminated, Waiting, pause, read, written
 from trimtab.systems.local.pods.volumes import filled, variables
 
 Document = Mapping[str, Any]
-Tell = Callable[[str, str], None]
-"""Records a warning about the pod: a reason and a note."""
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What the containers of one pod share. `changed` is called when a status may be another."""
-
-    pod: Document
-    address: str
-    folder: Folder
-    client: Client
-    clock: Clock
-    launcher: Launcher
-    changed: Callable[[], None]
-    tell: Tell
-    served: Callable[[], Awaitable[bool]]
-    """Whether the data plane still sends requests to the pod."""
-    grace: float = 30.0
 
 
 class Container:

@@ -25,13 +25,13 @@ from trimtab.runtime.system import Context
 from trimtab.runtime.tasks import ended
 from trimtab.systems.local.gateway.addresses import ENDPOINTS
 from trimtab.systems.local.pods.addresses import Addresses
-from trimtab.systems.local.pods.container import Setting
 from trimtab.systems.local.pods.leftovers import end_all, end_strays
 from trimtab.systems.local.pods.logs import rotate
 from trimtab.systems.local.pods.names import FINALIZER, RUNTIME
 from trimtab.systems.local.pods.podman import Runtimes
 from trimtab.systems.local.pods.records import Folder, folders
 from trimtab.systems.local.pods.run import PodRun, Stage
+from trimtab.systems.local.pods.setting import Setting
 from trimtab.systems.local.pods.status import pod_status, scheduled
 from trimtab.systems.local.pods.volumes import variable
 

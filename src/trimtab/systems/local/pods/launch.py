@@ -14,7 +14,7 @@ from trimtab.systems.local.pods.problem import CannotStart
 from trimtab.systems.local.pods.process import executed
 
 if TYPE_CHECKING:
-    from trimtab.systems.local.pods.container import Setting
+    from trimtab.systems.local.pods.setting import Setting
 
 Document = Mapping[str, Any]
 

@@ -27,7 +27,7 @@ from trimtab.systems.local.pods.problem import CannotStart
 from trimtab.systems.local.pods.volumes import place_of
 
 if TYPE_CHECKING:
-    from trimtab.systems.local.pods.container import Setting
+    from trimtab.systems.local.pods.setting import Setting
 
 Document = Mapping[str, Any]
 

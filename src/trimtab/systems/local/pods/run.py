@@ -14,10 +14,11 @@ from typing import Any
 
 from trimtab.client.transport import FAILURES
 from trimtab.runtime.tasks import ended
-from trimtab.systems.local.pods.container import Container, Setting
+from trimtab.systems.local.pods.container import Container
 from trimtab.systems.local.pods.names import DRAIN
 from trimtab.systems.local.pods.probes import ask, ports_of
 from trimtab.systems.local.pods.problem import CannotStart
+from trimtab.systems.local.pods.setting import Setting
 
 Document = Mapping[str, Any]
 
