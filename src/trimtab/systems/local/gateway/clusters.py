@@ -1,4 +1,8 @@
-"""Clusters: where a Service's port, or a subset of it, sends requests; and the endpoints of each, which change on their own."""
+"""Clusters: where a Service's port, or a subset of it, sends requests, with the endpoints that answer for it.
+
+Endpoints are told with their cluster: each file that Envoy follows takes one of the few inotify instances that the kernel
+gives a user, so there must not be one for each cluster. A cluster that changes is replaced without a gap, and its counters go on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from trimtab.systems.local.gateway.world import Endpoint, Port
 Document = dict[str, Any]
 
 CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-ASSIGNMENT = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 IDLE = "1s"
 """Shorter than any server keeps a connection open that nobody uses: who closes first must be us, or a request may meet
@@ -20,12 +23,9 @@ UNLIMITED = 2**32 - 1
 CONNECT = "2s"
 
 
-def file_of(service: Key, port: int, subset: str) -> str:
-    """Where a cluster's endpoints are told."""
-    return f"endpoints/{service.namespace}.{service.name}.{port}{f'.{subset}' if subset else ''}.json"
-
-
-def cluster(service: Key, port: Port, subset: str, workload: str, settings: Document) -> Document:
+def cluster(
+    service: Key, port: Port, subset: str, workload: str, settings: Document, endpoints: tuple[Endpoint, ...]
+) -> Document:
     """`settings` are those of a DestinationRule."""
     name = names.cluster(service, port.number, subset)
     http = settings.get("http") or {}
@@ -34,8 +34,8 @@ def cluster(service: Key, port: Port, subset: str, workload: str, settings: Docu
         "@type": CLUSTER,
         "name": name,
         "alt_stat_name": names.counted_as(service.namespace, workload, service.name),
-        "type": "EDS",
-        "eds_cluster_config": {"service_name": name, "eds_config": source(file_of(service, port.number, subset))},
+        "type": "STATIC",
+        "load_assignment": _assignment(name, endpoints),
         "connect_timeout": settings.get("connect_timeout") or CONNECT,
         "lb_policy": settings.get("lb_policy") or "LEAST_REQUEST",
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
@@ -59,13 +59,13 @@ def cluster(service: Key, port: Port, subset: str, workload: str, settings: Docu
     return made
 
 
-def assignment(name: str, endpoints: tuple[Endpoint, ...]) -> Document:
+def _assignment(name: str, endpoints: tuple[Endpoint, ...]) -> Document:
     """Who answers for a cluster. Nobody: then requests get 503."""
     hosts = [
         {"endpoint": {"address": {"socket_address": {"address": each.address, "port_value": each.port}}}}
         for each in endpoints
     ]
-    return {"@type": ASSIGNMENT, "cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
 
 
 def source(path: str) -> Document:

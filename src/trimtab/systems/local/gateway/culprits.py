@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trimtab.systems.local.gateway.envoy.trial import complaint
-from trimtab.systems.local.gateway.listeners import routes
+from trimtab.systems.local.gateway.listeners import by_host
 from trimtab.systems.local.gateway.names import Key
 from trimtab.systems.local.gateway.translate import Config
 
@@ -19,12 +19,13 @@ async def culprits(
 ) -> dict[Key, str]:
     """Those whose routes Envoy does not take, with its words. Only one that has changed since it was good can be it; when
     each on its own is fine, all of those are."""
+    owners = {place: key for key, places in config.carriers.items() for place in (*places, str(key))}
     suspects: dict[Key, Document] = {}
     for name in refused:
         for host in config.routes[name]["virtual_hosts"]:
-            key = Key(*host["name"].split("/", 1))
-            if key in specs and held.get(key) != specs[key]:
-                suspects[key] = routes("trial", [{**host, "domains": ["*"]}])
+            key = owners.get(host["name"])
+            if key is not None and held.get(key) != specs[key]:
+                suspects[key] = by_host("trial", [{**host, "domains": ["*"]}])
     found = {}
     for key, document in suspects.items():
         if words := await complaint(document):

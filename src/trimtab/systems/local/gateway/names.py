@@ -62,7 +62,8 @@ def listener(service: Key, port: int) -> str:
     return f"{service.namespace}.{service.name}.{port}"
 
 
-INGRESS = "ingress"
+INGRESS, MESH = "ingress", "mesh"
+"""The tables of routes: at the ingress, and at the addresses of Services."""
 
 
 def counted_as(namespace: str, workload: str, service: str) -> str:

@@ -1,6 +1,6 @@
 """Tells Envoy a configuration, and waits until it says that it has it.
 
-Flow: endpoints, then clusters, then routes, then listeners; what goes away goes last. So a route never names a cluster that
+Flow: clusters with their endpoints, then routes, then listeners; what goes away goes last. So a route never names a cluster that
 is not there yet, and a cluster goes only when no route names it any more. Each resource has a version made from its content;
 it is in force when Envoy echoes it.
 
@@ -11,6 +11,7 @@ force that it had.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -26,7 +27,7 @@ Document = dict[str, Any]
 Ask = Callable[[Iterable[str]], Awaitable[dict[str, Echo]]]
 
 PATIENCE = 10.0
-REJECTED = "cluster_manager.cds.update_rejected"
+REJECTED = r"cluster_manager\.cds\.update_rejected"
 SUSPECT = 0.03
 """Seconds without an echo before we ask whether it was refused."""
 
@@ -54,7 +55,6 @@ class Teller:
         self._listeners: dict[str, Document] = {}
         self._failed: dict[str, str] = {}
         self._rejected = 0  # lists of clusters
-        self._kept: frozenset[str] = frozenset()
         for file in (CLUSTERS, LISTENERS):
             if not files.version(file):
                 files.put(file, ())
@@ -69,15 +69,12 @@ class Teller:
         self._failed.clear()
 
     async def tell(self, config: Config) -> Outcome:
-        for name, assignment in config.endpoints.items():
-            self._files.put(name, (assignment,))
         removed, clusters = await self._tell_clusters(config)
         versions = await self._write_routes(config)
         await self._tell_listeners(config)
         refused = await self._await_routes(versions)
         if removed:
             self._files.put(CLUSTERS, config.clusters.values())
-        self._tidy(config)
         return Outcome(refused, clusters, dict(self._failed))
 
     # --- clusters ----------------------------------------------------------------------------------------------------
@@ -192,19 +189,7 @@ class Teller:
                 pause = min(pause * 2, 0.02)
         return failed
 
-    def _tidy(self, config: Config) -> None:
-        """Remove what nobody is told any more."""
-        kept = frozenset((*config.endpoints, *map(file_of, config.routes)))
-        if kept == self._kept:
-            return
-        for part in ("endpoints", "routes"):
-            for name in self._files.names(part):
-                if name not in kept:
-                    self._files.remove(name)
-        for name in [name for name in self._echoed if name not in config.routes]:
-            del self._echoed[name]
-        self._kept = kept
-
 
 def _rejected(route: str) -> str:
-    return f"http.{route}.rds.{route}.update_rejected"
+    """Filed under whichever listener asked for the table first."""
+    return rf"http\..*\.rds\.{re.escape(route)}\.update_rejected"

@@ -16,7 +16,7 @@ from trimtab.systems.local.gateway.istio.destinations import Policy, Rule, rule
 from trimtab.systems.local.gateway.istio.matching import Entry
 from trimtab.systems.local.gateway.istio.policies import ATTEMPTS, RETRY_ON, retry
 from trimtab.systems.local.gateway.istio.reading import Fields, Problem
-from trimtab.systems.local.gateway.names import INGRESS, Key
+from trimtab.systems.local.gateway.names import INGRESS, MESH, Key
 from trimtab.systems.local.gateway.virtual_services import Places, Reading
 from trimtab.systems.local.gateway.world import World, is_headless, key_of, oldest_first
 
@@ -28,10 +28,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     listeners: dict[str, Document]
     clusters: dict[str, Document]
-    endpoints: dict[str, Document]
-    """By the file."""
     routes: dict[str, Document]
-    """By the listener."""
+    """The tables."""
     problems: dict[Key, tuple[Problem, ...]]
     """Of VirtualServices."""
     rule_problems: dict[Key, tuple[Problem, ...]]
@@ -49,13 +47,13 @@ def translate(
     """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words. A
     `memory` saves reading again what has not changed; it changes nothing else."""
     rules, rule_problems = _rules(world, refused_rules or {})
-    made, endpoints = _clusters(world, rules)
+    made = _clusters(world, rules)
     memory = memory or Memory()
     memory.at(Places(world.ports, rules))
     readings, judged = _readings(world, memory, held or {}, refused or {})
     notes: dict[Key, list[Problem]] = {key: [] for key in judged}
     told: dict[str, Document] = {}
-    routed: dict[str, Document] = {}
+    hosts: list[Document] = []
     carriers: dict[Key, list[str]] = {reading.key: [] for reading in readings}
     by_host = _ByHost(readings)
     for service in world.services:
@@ -71,23 +69,22 @@ def translate(
             if port.protocol == "tcp":
                 told[name] = listeners.tcp(name, address, port.number, streams)
             elif port.protocol == "auto":
-                told[name] = listeners.sniffed(name, address, port.number, streams)
+                told[name] = listeners.sniffed(name, address, port.number, MESH, streams)
             else:
-                told[name] = listeners.http(name, address, port.number)
+                told[name] = listeners.http(name, address, port.number, MESH)
             if reading is not None:
                 carriers[reading.key].append(name)
             if port.protocol == "tcp":
                 continue
             requests = reading.http(entry) if reading is not None and reading.has_http else [_plain(cluster)]
-            host = {"name": str(reading.key if reading else key), "domains": ["*"], "routes": requests}
-            routed[name] = listeners.routes(name, [host])
+            hosts.append({"name": name, "domains": [name], "routes": requests})
+    routed = {MESH: listeners.by_entry(MESH, hosts)}
     if world.ingress:
-        told[INGRESS] = listeners.http(INGRESS, "127.0.0.1", world.ingress)
-        routed[INGRESS] = listeners.routes(INGRESS, _ingress(readings, world, carriers, notes))
+        told[INGRESS] = listeners.http(INGRESS, "127.0.0.1", world.ingress, INGRESS)
+        routed[INGRESS] = listeners.by_host(INGRESS, _ingress(readings, world, carriers, notes))
     return Config(
         listeners=told,
         clusters=made,
-        endpoints=endpoints,
         routes=routed,
         problems={key: (*judged[key].problems, *_said(key, refused), *noted) for key, noted in notes.items()},
         rule_problems=rule_problems,
@@ -116,9 +113,8 @@ def _rules(world: World, refused: Mapping[Key, str]) -> tuple[dict[Key, Rule], d
     return found, problems
 
 
-def _clusters(world: World, rules: Mapping[Key, Rule]) -> tuple[dict[str, Document], dict[str, Document]]:
+def _clusters(world: World, rules: Mapping[Key, Rule]) -> dict[str, Document]:
     made: dict[str, Document] = {}
-    endpoints: dict[str, Document] = {}
     for service in world.services:
         key = key_of(service)
         known = rules.get(key)
@@ -129,10 +125,9 @@ def _clusters(world: World, rules: Mapping[Key, Rule]) -> tuple[dict[str, Docume
                 name = names.cluster(key, port.number, subset)
                 settings = policy.at(port.number)
                 workload = world.workload(service, labels)
-                made[name] = clusters.cluster(key, port, subset, workload, settings)
-                file = clusters.file_of(key, port.number, subset)
-                endpoints[file] = clusters.assignment(name, world.endpoints(service, port, labels))
-    return made, endpoints
+                endpoints = world.endpoints(service, port, labels)
+                made[name] = clusters.cluster(key, port, subset, workload, settings, endpoints)
+    return made
 
 
 class Memory:

@@ -81,9 +81,9 @@ class Admin:
             )
         return found
 
-    async def count(self, name: str) -> int:
-        """One of its counters; 0 for one that it has not (yet)."""
-        answer = await self.get("/stats", filter=f"^{re.escape(name)}$")
+    async def count(self, pattern: str) -> int:
+        """The sum of its counters of such names; 0 for what it does not have (yet)."""
+        answer = await self.get("/stats", filter=f"^{pattern}$")
         return sum(int(line.rpartition(b":")[2]) for line in answer.splitlines() if b":" in line)
 
     async def _versions(self, resource: str, inner: str, names: Iterable[str]) -> dict[str, Echo]:

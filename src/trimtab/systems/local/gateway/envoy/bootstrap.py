@@ -31,7 +31,7 @@ def bootstrap() -> Document:
 
 def trial(routes: Document) -> Document:
     """A whole configuration with these routes alone, to ask whether Envoy takes them. Their clusters need not be there."""
-    listener = http("trial", "127.0.0.1", 1)
+    listener = http("trial", "127.0.0.1", 1, "trial")
     del listener["@type"]
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     del manager["rds"]

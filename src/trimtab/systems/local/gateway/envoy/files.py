@@ -28,7 +28,7 @@ class Files:
         self.folder = folder
         self._versions: dict[str, str] = {}
         self._told: dict[str, list[Document]] = {}
-        for part in ("endpoints", "clusters", "routes", "listeners", "held"):
+        for part in ("clusters", "routes", "listeners", "held"):
             (folder / part).mkdir(parents=True, exist_ok=True, mode=0o700)
         for path in folder.glob("*/.*.new"):
             path.unlink(missing_ok=True)
