@@ -20,10 +20,7 @@ from trimtab.model.resource import Resource
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
-from trimtab.runtime.queue import connect as connect_queue
 from trimtab.runtime.system import Context
-from trimtab.runtime.workers import Workers
-from trimtab.storage.scratch import Scratch
 from trimtab.systems.local.deployment_controller import DeploymentController
 from trimtab.systems.local.pods.controller import PodController
 from trimtab.systems.local.pods.launch import AsProcess
@@ -95,44 +92,37 @@ def deployment(
     }
 
 
-def context(client: ApiClient, folder: Path, manager: Manager, workers: Workers, queue: Any, stopping: Any) -> Context:
-    return Context(
-        client=client,
-        clock=SystemClock(),
-        blobs=None,
-        scratch=Scratch(folder / "scratch", 1 << 20),
-        queue=queue,
-        workers=workers,
-        metrics=manager.metrics,
-        manager=manager,
-        data_dir=folder,
-        stopping=stopping,
-    )
-
-
 @contextlib.asynccontextmanager
 async def running(
     client: ApiClient, folder: Path, *, home_ends: bool = True, **limits: Any
 ) -> AsyncIterator[tuple[DeploymentController, PodController]]:
     """The controllers. With `home_ends` the processes are ended at the end, else they go on."""
     manager = Manager(client, name="local", metrics=Metrics())
-    stopping = asyncio.Event()
-    async with Workers(1) as workers:
-        queue = connect_queue(None, clock=SystemClock())
-        given = context(client, folder, manager, workers, queue, stopping)
-        controllers = (DeploymentController(given, **limits), PodController(given))
-        for controller in controllers:
-            manager.add(controller)
-        stop = asyncio.Event()
-        task = asyncio.create_task(manager.run(stop))
-        try:
-            yield controllers
-        finally:
-            if home_ends:
-                stopping.set()
-            stop.set()
-            await task
-            await queue.close()
+    stop, stopping = asyncio.Event(), asyncio.Event()
+    unused: Any = None
+    given = Context(
+        client=client,
+        clock=SystemClock(),
+        blobs=None,
+        scratch=unused,
+        queue=unused,
+        workers=unused,
+        metrics=manager.metrics,
+        manager=manager,
+        data_dir=folder,
+        stopping=stopping,
+    )
+    controllers = (DeploymentController(given, **limits), PodController(given))
+    for controller in controllers:
+        manager.add(controller)
+    task = asyncio.create_task(manager.run(stop))
+    try:
+        yield controllers
+    finally:
+        if home_ends:
+            stopping.set()
+        stop.set()
+        await task
 
 
 class Bench:
