@@ -40,7 +40,7 @@ async def test_a_tenth_of_the_requests_is_a_tenth(gateway: Gateway) -> None:
         url = await gateway.serving("web")
         await gateway.live("web")
         before = [await counted(gateway, name) for name in ("web", "web-canary")]
-        load = await (await wrk(url, 4))
+        load = await (await wrk(url, 6))
         stable, canary = [
             await counted(gateway, name) - was for name, was in zip(("web", "web-canary"), before, strict=True)
         ]

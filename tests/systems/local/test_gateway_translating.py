@@ -349,6 +349,13 @@ def test_a_destination_rule_makes_subsets_and_limits() -> None:
     assert whole["outlier_detection"]["consecutive_5xx"] == 3
 
 
+def test_a_port_that_only_an_administrator_may_take_is_heard_elsewhere() -> None:
+    config = made(services=(service("web"), service("lone", selector={})), lowest=1024)
+    assert config.listeners["shop.web.80"]["address"]["socket_address"]["port_value"] == 10080
+    assert "shop.lone.80" not in config.listeners
+    assert WEB in config.clusters
+
+
 def test_addresses_are_kept_and_never_shared() -> None:
     one, two = service("one"), service("two")
     first = addresses((one, two))

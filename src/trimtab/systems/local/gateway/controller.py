@@ -40,7 +40,7 @@ MANAGER = "gateway"
 NAMESPACE, PUBLISHED = "trimtab-system", "data-plane"
 TURNS = 4
 """How often one reconcile may leave out what Envoy refused."""
-MISSING = 30.0
+MISSING, FAILED = 30.0, 5.0
 
 RULES = (
     Rule(
@@ -145,7 +145,7 @@ class GatewayController(Controller[Service]):
     # --- reconcile ---------------------------------------------------------------------------------------------------
 
     async def reconcile(self, request: Request) -> Result | None:
-        from trimtab.systems.local.gateway.envoy.process import EnvoyMissing
+        from trimtab.systems.local.gateway.envoy.process import EnvoyFailed, EnvoyMissing
 
         if request.namespace:
             return None  # a Service's own; the whole is asked for anyway
@@ -155,6 +155,10 @@ class GatewayController(Controller[Service]):
             if await self._process.ensure():
                 self._teller.forget()
                 self._watch_over()
+        except EnvoyFailed as failed:
+            self.log.error("no data plane", error=str(failed))
+            await self._report_all(world, "EnvoyFailed", str(failed)[:300])
+            return Result(requeue_after=FAILED)
         except EnvoyMissing as missing:
             self.log.error("no data plane", error=str(missing))
             await self._report_all(world, "EnvoyMissing", str(missing))
@@ -167,6 +171,7 @@ class GatewayController(Controller[Service]):
 
     async def _world(self) -> World:
         from trimtab.systems.local.gateway.addresses import addresses
+        from trimtab.systems.local.gateway.ports import lowest
 
         services = await self._mirror.all(Service)
         return World(
@@ -177,6 +182,7 @@ class GatewayController(Controller[Service]):
             destination_rules=await self._mirror.all(DestinationRule),
             addresses=addresses(services),
             ingress=self._ports.ingress,
+            lowest=lowest(),
         )
 
     async def _told(self, world: World) -> Config:
@@ -276,12 +282,15 @@ class GatewayController(Controller[Service]):
     async def _annotate(self, world: World, config: Config) -> None:
         """Each Service says where it is reached, and who answers."""
         from trimtab.model.errors import StatusError
-        from trimtab.systems.local.gateway.addresses import ADDRESS, ENDPOINTS
+        from trimtab.systems.local.gateway.addresses import ADDRESS, ENDPOINTS, PORTS
 
         for service in world.services:
             address = world.addresses.get(key_of(service))
             held = service.metadata.annotations or {}
             wanted = {ENDPOINTS: self._answering(world, service), **({ADDRESS: address} if address else {})}
+            numbers = [port.number for port in world.ports[key_of(service)]]
+            moved = [f"{each}={world.heard_at(each)}" for each in numbers if address and world.heard_at(each) != each]
+            wanted |= {PORTS: ",".join(moved)} if moved else {}
             if all(held.get(name) == text for name, text in wanted.items()) or service.metadata.deletion_timestamp:
                 continue
             meta = ObjectMeta(

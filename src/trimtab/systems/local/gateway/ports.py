@@ -38,6 +38,16 @@ def fixed_ingress() -> int:
     return int(text) if text.isdecimal() and int(text) < 65536 else 0
 
 
+def lowest() -> int:
+    """The lowest port that this user may listen at."""
+    if os.geteuid() == 0:
+        return 0
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    except (OSError, ValueError):
+        return 1024
+
+
 def free() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -32,7 +32,7 @@ SUSPECT = 0.03
 """Seconds without an echo before we ask whether it was refused."""
 
 
-class NotEchoed(Exception):  # noqa: N818 - it reads as what happened
+class NotEchoed(TimeoutError):  # noqa: N818 - it reads as what happened
     """Envoy neither took nor refused what it was told."""
 
 

@@ -67,11 +67,11 @@ def translate(
             cluster = names.cluster(key, port.number)
             streams = (reading.tcp(entry) if reading else []) or [(cluster, 1)]
             if port.protocol == "tcp":
-                told[name] = listeners.tcp(name, address, port.number, streams)
+                told[name] = listeners.tcp(name, address, world.heard_at(port.number), streams)
             elif port.protocol == "auto":
-                told[name] = listeners.sniffed(name, address, port.number, MESH, streams)
+                told[name] = listeners.sniffed(name, address, world.heard_at(port.number), MESH, streams)
             else:
-                told[name] = listeners.http(name, address, port.number, MESH)
+                told[name] = listeners.http(name, address, world.heard_at(port.number), MESH)
             if reading is not None:
                 carriers[reading.key].append(name)
             if port.protocol == "tcp":

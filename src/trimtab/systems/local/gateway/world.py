@@ -16,6 +16,7 @@ from trimtab.systems.local.gateway.names import Key
 
 Document = dict[str, Any]
 T = TypeVar("T")
+SHIFT = 10000
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -46,6 +47,12 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     addresses: Mapping[Key, str] = {}
     ingress: int = 0
     """The port of the ingress listener; 0 for none."""
+    lowest: int = 0
+    """The lowest port that Envoy may listen at."""
+
+    def heard_at(self, port: int) -> int:
+        """Where a Service's port is listened at: there, or `SHIFT` above what only an administrator may take."""
+        return port if port >= self.lowest else port + SHIFT
 
     @cached_property
     def service(self) -> dict[Key, Service]:
@@ -131,8 +138,9 @@ def ports_of(service: Service) -> tuple[Port, ...]:
 
 
 def is_headless(service: Service) -> bool:
+    """It has no address of its own. One without a selector has none either: nobody here could answer for it."""
     spec = _spec(service)
-    return spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName"
+    return spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName" or not spec.get("selector")
 
 
 def is_ready(pod: Pod) -> bool:

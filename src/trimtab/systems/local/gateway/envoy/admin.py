@@ -21,7 +21,7 @@ MAX = 256 << 20
 _PATH_MAX = 100  # of a socket's name, in the kernel
 
 
-class AdminError(Exception):
+class AdminError(OSError):
     """Envoy did not answer as it should."""
 
 
@@ -104,11 +104,12 @@ class Admin:
                 body = await response.content.read(MAX)
                 while not response.content.at_eof() and len(body) < MAX:
                     body += await response.content.read(MAX - len(body))
-                if response.status != 200:
-                    raise AdminError(f"{path} answers {response.status}: {body[:200].decode(errors='replace')}")
-                return body
+                status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise AdminError(f"{path}: {error or type(error).__name__}") from error
+            raise AdminError(f"Envoy does not answer {path}: {error or type(error).__name__}") from error
+        if status != 200:
+            raise AdminError(f"Envoy answers {path} with {status}: {body[:200].decode(errors='replace')}")
+        return body
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[aiohttp.ClientSession]:
