@@ -145,7 +145,7 @@ class Releaser:
         upgrade that hashes otherwise starts nothing."""
         template = canary.spec.deployment["template"]
         target = revision_of(template, configs.configs)
-        if target != status.stable_revision:
+        if target != status.stable_revision and await snapshots.load(self._client, canary, target) is None:
             target = snapshots.known_as(target, await snapshots.listed(self._client, canary))
         await snapshots.save(self._client, canary, target, template, configs)
         return target
