@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+import msgspec
 import pytest
 
 from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, server, to
@@ -13,6 +14,7 @@ from trimtab.client.protocol import Ref
 from trimtab.model.istio import VirtualService
 from trimtab.model.kubernetes import Service
 from trimtab.systems.local.gateway.controller import GatewayController
+from trimtab.systems.local.gateway.translate import translate
 
 __all__ = ["client", "gateway", "scheme", "server"]
 
@@ -118,3 +120,17 @@ async def test_a_service_that_goes_takes_its_listener_and_its_cluster_along(gate
         left = await controller._process.admin.listeners(["shop.web-canary.80"])
         assert not any(echo.version for echo in left.values())  # it may still let connections end
         assert await ask(await gateway.serving("web")) == {"200 web": 1}
+
+
+async def test_clusters_that_envoy_refuses_are_named_and_the_others_stay(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        url = await gateway.serving("web")
+        await gateway.live("web")
+        config = translate(await controller._world())
+        name = "outbound|80||web-canary.shop.svc.cluster.local"
+        bad = {**config.clusters, name: {**config.clusters[name], "connect_timeout": "-1s"}}
+        outcome = await controller._teller.tell(msgspec.structs.replace(config, clusters=bad))
+        assert outcome.clusters == {name}
+        assert await ask(url) == {"200 web": 1}
+        assert (await controller._teller.tell(config)).clusters == frozenset()
