@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +30,7 @@ from trimtab.systems.delivery.kinds import (
     RunStatus,
 )
 from trimtab.systems.delivery.kinds.analysis import Hook, Metric
+from trimtab.systems.delivery.machine.analysing import WINDOWS
 from trimtab.systems.delivery.machine.facts import Need, Outcome
 from trimtab.systems.delivery.machine.runs import analysis_of, stamp, step_of
 from trimtab.systems.delivery.measuring.contract import Measured, SourceError, Target, Window
@@ -64,6 +66,8 @@ class Checker:
         assert step is not None  # noqa: S101
         now = self._clock.now()
         start = now if isinstance(run.window_start, UnsetType) else parse_time(run.window_start)
+        # After a pause, or a time without controllers: what was long ago does not speak for now.
+        start = max(start, now - timedelta(seconds=WINDOWS * analysis.interval.seconds))
         metrics = analysis.metrics if step.judged else ()
         measuring = [self._measured(canary, analysis, metric, Window(start, now)) for metric in metrics]
         during, back, measured = await asyncio.gather(
