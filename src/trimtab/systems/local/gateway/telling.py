@@ -135,8 +135,9 @@ class Teller:
         loop = asyncio.get_running_loop()
         began, pause = loop.time(), 0.0005
         while wanted:
-            echoes = await self._admin.routes(wanted)
-            for name, echo in echoes.items():
+            announced = await self._admin.announced()
+            ripe = [name for name, version in wanted.items() if version in announced]
+            for name, echo in (await self._admin.routes(ripe) if ripe else {}).items():
                 if wanted.get(name) == echo.version:
                     self._echoed[name] = wanted.pop(name)
             waited = loop.time() - began
