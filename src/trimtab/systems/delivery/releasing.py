@@ -138,7 +138,7 @@ class Releaser:
         """Those of its namespace that were there first: of two that are in each other's way, the newer one waits. Asked
         only before anything is made; later admission sees to it."""
         listed = (await self._client.list(CanaryDeployment, Query(namespace=canary.namespace))).items
-        return [other for other in listed if _age_of(other) < _age_of(canary)]
+        return [other for other in listed if _rank(other) < _rank(canary)]
 
     async def _target(self, canary: CanaryDeployment, status: CanaryDeploymentStatus, configs: Tracked) -> str:
         """The revision of the spec, with its snapshot kept. One that is known by another hash keeps the name it has: an
@@ -280,8 +280,10 @@ class Releaser:
         return status
 
 
-def _age_of(canary: CanaryDeployment) -> tuple[str, str]:
-    return str(canary.metadata.creation_timestamp or ""), canary.name
+def _rank(canary: CanaryDeployment) -> tuple[bool, str, str]:
+    """Who has begun goes before who has not."""
+    begun = not isinstance(canary.status, UnsetType) and bool(canary.status.phase)
+    return not begun, str(canary.metadata.creation_timestamp or ""), canary.name
 
 
 def _missing(configs: Tracked) -> Trouble | None:

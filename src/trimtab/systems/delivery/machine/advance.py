@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from trimtab.systems.delivery.kinds import CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Promotion
@@ -23,7 +23,7 @@ from trimtab.systems.delivery.machine.analysing import progressing, waiting_prom
 from trimtab.systems.delivery.machine.beginning import initializing, stable, starting, waiting_rollout
 from trimtab.systems.delivery.machine.ending import finalising, promoting, returning, rolling_back
 from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Order, Outcome, Said
-from trimtab.systems.delivery.machine.runs import analysis_of, entered, left, seconds_until, short
+from trimtab.systems.delivery.machine.runs import analysis_of, entered, left, seconds_until, short, stamp
 
 Handler = Callable[[CanaryDeploymentStatus, RunStatus, Facts, Outcome | None], Move]
 
@@ -50,6 +50,9 @@ def advance(status: CanaryDeploymentStatus, facts: Facts, outcome: Outcome | Non
         return interrupted
     if held(facts) and status.phase in _BEFORE_PROMOTION:
         return Move(status=status)
+    if not held(facts) and _stood_still(status):
+        run = run.replace(since=stamp(facts.now), short_since=UNSET)
+        status = status.replace(run=run)
     return _HANDLERS[status.phase or "RollingBack"](status, run, facts, outcome)
 
 
@@ -82,6 +85,14 @@ def held(facts: Facts) -> bool:
     """Whether nothing may begin or go on: a user said so, or others fight over our objects. What is on its way back to
     stable, or has been proven, is finished nevertheless."""
     return facts.spec.suspend or PAUSE in facts.annotations or facts.fighting
+
+
+def _stood_still(status: CanaryDeploymentStatus) -> bool:
+    """Whether nothing could be done until now, by what it last said: that time counts for no deadline."""
+    said = {each.type: each for each in status.conditions or ()}
+    stopped = any(kind in said for kind in ("Suspended", "DriftConflict"))
+    invalid = "Valid" in said and said["Valid"].status == "False"
+    return stopped or invalid or ("Ready" in said and said["Ready"].reason in ("Conflict", "SnapshotMissing"))
 
 
 def _interrupted(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
