@@ -226,6 +226,59 @@ def rest() -> str:
     return _picture(drawn, 524, "From a document to kinds, and how an object is reconciled")
 
 
+def delivery() -> str:
+    """The life of a release, and the way of requests meanwhile."""
+    phases = [
+        ("Stable", "nothing runs", STORE),
+        ("Starting", "pods, 0 % traffic", PART),
+        ("Progressing", "step, check, step", FADING),
+        ("WaitingPromotion", "a gate, a group", FADING),
+        ("Promoting", "stable rolls", PART),
+        ("Returning", "0 % to the canary", PART),
+        ("Finalising", "the canary goes", PART),
+    ]
+    widths, gap, x = [104, 112, 118, 150, 112, 116, 112], 14.0, 26.0
+    drawn = [_text(44, 40, "the life of a release: status.phase", bold=True)]
+    middle = []
+    for (name, what, fill), width in zip(phases, widths, strict=True):
+        drawn += _labelled(x, 56, width, 56, name, what, fill=fill)
+        if middle:
+            drawn += _arrow(x - gap, 84, x, 84, "")
+        middle.append(x + width / 2)
+        x += width + gap
+    drawn += [
+        *_labelled(
+            middle[1] - 60, 160, middle[4] - middle[1] + 120, 50, "RollingBack", "stable has all again", fill=GONE
+        ),
+        *(line for place in range(1, 5) for line in _arrow(middle[place], 112, middle[place], 160, "")),
+        _path(f"M{middle[4] + 60:g},185 H{middle[6]:g} V114", EDGE),
+        _text((middle[5] + middle[6]) / 2 - 20, 178, "failed, aborted,", colour=SOFT, size=11, middle=True),
+        _text((middle[5] + middle[6]) / 2 - 20, 202, "reverted, superseded", colour=SOFT, size=11, middle=True),
+        _path(f"M{middle[6] + 30:g},112 V236 H{middle[0]:g} V114", CHANGE),
+        _text(480, 254, "the run is history; the next change begins the next one", colour=CHANGE, size=12, middle=True),
+        _text(44, 300, "requests, and what is learnt from them", bold=True),
+        *_labelled(44, 360, 130, 56, "clients", "any", fill=CLIENT),
+        *_labelled(246, 350, 190, 76, "Envoy", "as the VirtualService says", fill=SERVER),
+        *_labelled(560, 318, 170, 56, "shop", "stable: proven", fill=STORE),
+        *_labelled(560, 404, 170, 56, "shop-canary", "the new revision", fill=FADING),
+        *_arrow(174, 388, 246, 388, ""),
+        *_arrow(436, 370, 560, 348, ""),
+        *_arrow(436, 406, 560, 430, ""),
+        _text(498, 342, "70 %", colour=SOFT, size=12, middle=True),
+        _text(498, 440, "30 %", colour=SOFT, size=12, middle=True),
+        *_labelled(246, 520, 190, 56, "metrics", "Prometheus, or Envoy itself", fill=PART),
+        *_labelled(560, 520, 170, 56, "judges", "pass, fail, not sure yet", fill=PART),
+        *_labelled(786, 520, 130, 56, "the machine", "one move at a time", fill=PART),
+        *_arrow(341, 426, 341, 520, ""),
+        _text(350, 478, "requests of a window", colour=SOFT, size=11),
+        *_arrow(436, 548, 560, 548, ""),
+        *_arrow(730, 548, 786, 548, ""),
+        _path("M851,520 V292 H400 V348", CHANGE),
+        _text(640, 286, "weights, which count when Envoy has them", colour=CHANGE, size=12, middle=True),
+    ]
+    return _picture(drawn, 604, "The life of a release, and the way of requests meanwhile")
+
+
 def _picture(drawn: list[str], height: int, about: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '

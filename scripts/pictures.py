@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagram import architecture, discovery, images, operators, rest
+from diagram import architecture, delivery, discovery, images, operators, rest
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -149,6 +149,7 @@ def main() -> None:
     (folder / "discovery.svg").write_text(discovery())
     (folder / "images.svg").write_text(images())
     (folder / "rest.svg").write_text(rest())
+    (folder / "delivery.svg").write_text(delivery())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
