@@ -49,12 +49,17 @@ async def canary(request: AdmissionRequest[CanaryDeployment], reader: Reader) ->
     if errors:
         return Denied(errors=tuple(errors))
     namespace = request.namespace
-    errors += neighbour_problems(new, _all(CanaryDeployment, await reader.list(CanaryDeployment, namespace)))
+    # Most changes are another image: what has not changed is in nobody's way now that was not before.
+    moved = not isinstance(old, CanaryDeployment) or _claims(old) != _claims(new)
+    if moved:
+        errors += neighbour_problems(new, _all(CanaryDeployment, await reader.list(CanaryDeployment, namespace)))
     used, missing = await _templates(new, namespace, reader)
     errors += await asyncio.to_thread(use_problems, new, used)
     if errors:
         return Denied(errors=tuple(errors))
-    said = (*warnings(new), *missing, *await _routes(new, namespace, reader), *await _overlaps(new, namespace, reader))
+    said = (*warnings(new), *missing, *await _routes(new, namespace, reader))
+    if moved:
+        said += await _overlaps(new, namespace, reader)
     return Allowed(warnings=said[:MOST_WARNINGS])
 
 
@@ -163,6 +168,12 @@ def _all(kind: type[R], listed: Sequence[Any]) -> list[R]:
 def _settled(one: CanaryDeployment) -> Any:
     """The spec without its switches."""
     return one.spec.replace(skip_analysis=False, suspend=False, abort=False, retry_token="")
+
+
+def _claims(one: CanaryDeployment) -> Any:
+    """What others of its namespace could claim, too: pods and routes."""
+    deployment = one.spec.deployment
+    return deployment.get("selector"), labels(deployment), one.spec.virtual_service.name
 
 
 def _changed(request: AdmissionRequest[Any]) -> bool:
