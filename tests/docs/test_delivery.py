@@ -121,7 +121,7 @@ def said() -> set[str]:
                     found |= words(given)
                 elif any(word.arg == "reason" for word in node.keywords):
                     found |= words([word.value for word in node.keywords if word.arg == "reason"])
-            elif isinstance(node, ast.Return | ast.Assign) and file.name in (
+            elif isinstance(node, ast.Return | ast.Assign | ast.AnnAssign) and file.name in (
                 "telling.py",
                 "budget.py",
                 "group_controller.py",
