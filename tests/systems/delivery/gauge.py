@@ -20,9 +20,14 @@ class Gauge:
         self._runner: web.AppRunner | None = None
         self.rates: Callable[[str], tuple[float, float]] = lambda workload: (10.0, 0.0)
         self.down = False
+        self._bursts: dict[str, tuple[float, int]] = {}
         self.queries: list[str] = []
         self.answer: Callable[[str], Any] | None = None
         self._began = clock.now().timestamp()
+
+    def burst(self, workload: str, errors: int) -> None:
+        """So many requests fail now, at once."""
+        self._bursts[workload] = (self._clock.now().timestamp() + 1, errors)
 
     @property
     def url(self) -> str:
@@ -55,9 +60,14 @@ class Gauge:
             return web.json_response({"status": "error", "errorType": "x", "error": "down"}, status=503)
         if self.answer is not None:
             return web.json_response({"status": "success", "data": self.answer(query)})
-        return web.json_response(
-            {"status": "success", "data": {"resultType": "matrix", "result": self._raw(query, at)}}
-        )
+        now = re.match(r"^[^\[]+\}( or |$)", query)  # the samples of one moment, not of a range
+        series = self._raw(query if not now else f"{query.partition('}')[0]}}}[5m]", at)
+        if not now:
+            data = {"resultType": "matrix", "result": series}
+        else:
+            last = [{"metric": each["metric"], "value": each["values"][-1]} for each in series]
+            data = {"resultType": "vector", "result": last}
+        return web.json_response({"status": "success", "data": data})
 
     def _raw(self, query: str, at: float) -> list[Any]:
         workload = re.search(r'destination_workload="([^"]+)"', query)
@@ -69,8 +79,11 @@ class Gauge:
         times = [t for t in range(int(at - length) + 1, int(at) + 1) if t >= self._began - 5]
         made = []
         for code, share in (("200", 1 - failing), ("500", failing)):
-            values = [[t, str(int((t - self._began + 10) * rate * share))] for t in times]
+            burst, errors = self._bursts.get(workload[1], (0.0, 0)) if code == "500" else (0.0, 0)
+            values = [
+                [t, str(int((t - self._began + 10) * rate * share) + (errors if t >= burst else 0))] for t in times
+            ]
             labels = {"__name__": "istio_requests_total", "reporter": "source", "response_code": code}
-            if values and (share or code == "200"):
+            if values and (share or errors or code == "200"):
                 made.append({"metric": labels, "values": values})
         return made if rate else []
