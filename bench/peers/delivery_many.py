@@ -36,6 +36,9 @@ class Scale(NamedTuple):
     """Seconds at rest."""
 
 
+FULL, QUICK = Scale(500, 1, 10, 5, 60.0), Scale(50, 1, 2, 3, 3.0)
+
+
 class Figures(NamedTuple):
     """CPU is a share of one processor; memory is in bytes."""
 

@@ -19,7 +19,6 @@ from delivery_service import NAMESPACE, PORTS, deployment, plain, reached, rolle
 APP = "shop"
 ERRORS = 0.2
 """Of the bad version."""
-KILLED_IN = ("Starting", "Progressing", "Promoting", "Returning", "Finalising")
 
 
 class Scale(NamedTuple):
@@ -27,6 +26,12 @@ class Scale(NamedTuple):
     weights: tuple[int, ...]
     edits: int
     """Changes of routes by hand."""
+    kills: tuple[str, ...]
+    """Phases at whose beginning the controllers are killed, and again at each step."""
+
+
+FULL = Scale(5, (10, 30, 50), 3, ("Starting", "Progressing", "Promoting"))
+QUICK = Scale(1, (10, 50), 1, ("Promoting",))
 
 
 class Release(NamedTuple):
@@ -70,7 +75,7 @@ async def _measured(scale: Scale, say: Callable[[str], None]) -> Figures:
         say("a healthy one, while its routes are changed by hand")
         drift = await runs.release("4", meanwhile=lambda: edited(at, scale))
         say("a healthy one, while the controllers are killed")
-        killed = await runs.release("5", meanwhile=lambda: killing(at))
+        killed = await runs.release("5", meanwhile=lambda: killing(at, scale))
         say("the same without a canary")
         recreated = await straight(at, "recreated", "2", strategy={"type": "Recreate"})
         rolled = await straight(at, "rolled", "2")
@@ -139,7 +144,7 @@ async def edited(at: Home, scale: Scale) -> tuple[float, ...]:
     return tuple(took)
 
 
-async def killing(at: Home) -> tuple[float, ...]:
+async def killing(at: Home, scale: Scale) -> tuple[float, ...]:
     """Kill the controllers when the run enters a phase, and again at each further step; how long they were away."""
     took: list[float] = []
     seen: set[Any] = set()
@@ -147,7 +152,7 @@ async def killing(at: Home) -> tuple[float, ...]:
     async def look(found: Document) -> bool:
         now = phase(found)
         step = now, ((found.get("status") or {}).get("run") or {}).get("step", 0)
-        if now in KILLED_IN and step not in seen:
+        if now in scale.kills and step not in seen:
             seen.add(step)
             began = time.monotonic()
             await at.kill_controllers()
@@ -197,5 +202,5 @@ def _weight(virtual_service: Document) -> int:
 
 
 if __name__ == "__main__":
-    for name, found in measure(Scale(1, (10, 50), 2), lambda text: print(text, flush=True))._asdict().items():
+    for name, found in measure(QUICK, lambda text: print(text, flush=True))._asdict().items():
         print(name, found)

@@ -37,6 +37,9 @@ class Scale(NamedTuple):
     """At each weight."""
 
 
+FULL, QUICK = Scale(300, 50_000), Scale(30, 5000)
+
+
 class Share(NamedTuple):
     weight: int
     requests: int
@@ -244,7 +247,7 @@ def _bootstrap(folder: Path) -> Document:
 
 
 if __name__ == "__main__":
-    found = measure(Scale(30, 5000), lambda text: print(text, os.getloadavg(), flush=True))
+    found = measure(QUICK, lambda text: print(text, os.getloadavg(), flush=True))
     for name in ("live", "told", "floor"):
         times = getattr(found, name)
         print(name, *(f"{times[int(len(times) * share)] * 1e3:.1f}" for share in (0.5, 0.9, 0.98)))
