@@ -23,11 +23,12 @@ from trimtab.runtime.credentials import Credentials
 from trimtab.runtime.objects import uid_of
 from trimtab.runtime.status import write_status
 from trimtab.runtime.system import Context
+from trimtab.storage.blobs import BlobError, Digest
 from trimtab.systems.delivery import world
 from trimtab.systems.delivery.checking import Checker, pin_of
 from trimtab.systems.delivery.groups.orders import order
 from trimtab.systems.delivery.hooks.calling import Hooks
-from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, ReleaseGroup
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, ReleaseGroup, RunStatus
 from trimtab.systems.delivery.kinds.canary import Drift
 from trimtab.systems.delivery.letting_go import LettingGo
 from trimtab.systems.delivery.machine.advance import advance, needed
@@ -227,6 +228,7 @@ class Releaser:
         if ended:
             await self._unpin(canary, status, after)
         written = await write_status(self._client, canary, after)
+        await self._replaced(canary, status.run, after.run)
         for said in move.said:
             (self._events.warning if said.warning else self._events.normal)(canary, said.reason, said.note)
         if ended and not isinstance(status.run, UnsetType):
@@ -253,6 +255,18 @@ class Releaser:
         for run in before.history or ():
             if run.id not in kept:
                 await self._blobs.unpin(pin_of(canary, run.id))
+
+    async def _replaced(
+        self, canary: CanaryDeployment, before: RunStatus | UnsetType, after: RunStatus | UnsetType
+    ) -> None:
+        """A record that the status named until now, and that another has taken the place of, is let go."""
+        if self._blobs is None or isinstance(before, UnsetType) or isinstance(after, UnsetType):
+            return
+        if not isinstance(before.record, UnsetType) and before.record != after.record:
+            try:
+                await self._blobs.unpin(pin_of(canary, before.id), Digest(before.record))
+            except (BlobError, OSError):
+                return  # it goes with the run
 
     async def _frozen(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, trouble: Trouble

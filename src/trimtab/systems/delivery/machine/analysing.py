@@ -213,7 +213,7 @@ def _checked(run: RunStatus, facts: Facts, analysis: Analysis, outcome: Outcome)
         counters=outcome.counters,
         evidence=outcome.evidence,
         window_start=outcome.check.time if used else run.window_start,
-        next_check_time=later(facts.now, outcome.pause or interval),
+        next_check_time=later(parse_time(outcome.check.time), outcome.pause or interval),
         record=outcome.record,
     )
 
