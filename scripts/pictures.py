@@ -110,6 +110,21 @@ SCALE_SET = (
 )
 """The generic reconciler at work: kinds from a document, a change that is one PATCH, and one that is refused."""
 
+RELEASES = (
+    "kubectl apply -f examples/delivery/shop.yaml",
+    "kubectl wait canary/shop --for=condition=Ready --timeout=60s",
+    'sed \'s/"1"/"2"/\' examples/delivery/shop.yaml | kubectl apply -f -',
+    "kubectl wait canary/shop --for=jsonpath='{.status.run.verifiedWeight}'=30 --timeout=60s",
+    "trimtab canary status shop | head -6",
+    "kubectl wait canary/shop --for=condition=Ready --timeout=60s",
+    'sed \'s/"1"/"3", --errors, "0.1"/\' examples/delivery/shop.yaml | kubectl apply -f -',
+    "kubectl wait canary/shop --for=jsonpath='{.status.conditions[?(@.type==\"Ready\")].reason}'=RolledBack --timeout=60s",
+    "kubectl get canary shop",
+    "kubectl events --for canary/shop | cut -c13-37,62-147",
+    "trimtab canary replay shop --set request-success-rate.min=80 | tail -2",
+)
+"""Canary delivery at work: a good release, a bad one, and what a milder threshold would have made of that."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -158,6 +173,8 @@ def main() -> None:
         registry(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
         scale_set(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        releases(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -214,6 +231,31 @@ def scale_set(folder: Path, place: Path) -> None:
         started.wait_until(lambda: "127.0.0.1:7490" in log.read_text(), within=60)
         scenes = [(command, stage.run(command).replace(":7443", ":7490")) for command in SCALE_SET]
         save(folder, "rest-tour", "any REST API", [(f"python -m {words} &", ""), *scenes], WIDE)
+
+
+def releases(folder: Path, place: Path) -> None:
+    """The example of canary delivery, with steady requests."""
+    flags = ("--local-workloads", "--systems", "delivery")
+    load = "trimtab.lab.load http://127.20.0.80:8000/"
+    with TrimtabServer(place, flags=flags) as server:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: "controller works" in server.log(), within=60)
+        scenes = [(command, stage.run(command)) for command in RELEASES[:2]]
+        log = place / "load.log"
+        with Process([sys.executable, "-m", *load.split()], log=log) as started:
+            started.wait_until(lambda: "version 1" in log.read_text(), within=60)
+            scenes += [(f"python -m {load} > load.log &", "")]
+            scenes += [(command, measured(stage.run(command))) for command in RELEASES[2:]]
+    up = "trimtab up --local-workloads --systems delivery &"
+    save(folder, "delivery-tour", "canary delivery", [(up, ""), *scenes], WIDE)
+
+
+def measured(text: str) -> str:
+    """Without what no two runs measure alike."""
+    text = re.sub(r"\d{8}t\d{6}-", "20260101t120000-", text)
+    text = re.sub(r"\d\d:\d\d:\d\d", "12:00:00", text)
+    text = re.sub(r"[\d.]+ % of \d+ requests", "90.91 % of 99 requests", text)
+    return re.sub(r"began \d+s ago", "began 6s ago", re.sub(r"next in \d+ s", "next in 5 s", text))
 
 
 class Stage:
