@@ -25,6 +25,7 @@ from trimtab.runtime.system import Context
 from trimtab.systems.local.deployment_status import deadline_in, deployment_status
 from trimtab.systems.local.pods.names import FINALIZER, HASH
 from trimtab.systems.local.pods.status import condition_of, is_ready
+from trimtab.systems.local.pods.truth import Truth
 from trimtab.systems.local.rolling import Facts, Plan, plan, wanted_of
 from trimtab.systems.local.templates import pod_like, pod_of, template_hash
 
@@ -49,9 +50,21 @@ class DeploymentController(Controller[Deployment]):
     name = "local-deployments"
     watches = (Watch(kind=Pod, to=owner_of, indexes=(Index("deployment", owners),)),)
 
-    def __init__(self, context: Context, *, most_pods: int = MOST_PODS, chance: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        truth: Truth | None = None,
+        *,
+        most_pods: int = MOST_PODS,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._truth = truth
         self._most_pods = most_pods
         self._chance = chance or random.Random()  # noqa: S311 - names
+
+    async def start(self) -> None:
+        if self._truth is not None:
+            await self._truth.told(self.client)
 
     async def reconcile(self, request: Request) -> Result | None:
         deployment = await self.client.find(Deployment, request.name, request.namespace)

@@ -15,11 +15,16 @@ from trimtab.runtime import Context, Controller, Rule, System
 from trimtab.systems.local.deployment_controller import DeploymentController
 from trimtab.systems.local.gateway.controller import RULES as GATEWAY_RULES
 from trimtab.systems.local.gateway.controller import GatewayController
-from trimtab.systems.local.pods.controller import PodController
+from trimtab.systems.local.pods.controller import PodController, truth_of
 
 
 def _controllers(context: Context) -> Iterable[Controller[Any]]:
-    return (DeploymentController(context), PodController(context), GatewayController(context))
+    truth = truth_of(context)
+    return (
+        DeploymentController(context, truth),
+        PodController(context, truth),
+        GatewayController(context, truth),
+    )
 
 
 SYSTEM = System(

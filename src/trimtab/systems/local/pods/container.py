@@ -20,6 +20,7 @@ from trimtab.model.logs import log
 from trimtab.runtime.tasks import ended
 from trimtab.systems.local.pods.environment import environment_of
 from trimtab.systems.local.pods.launch import Launch
+from trimtab.systems.local.pods.leftovers import clear
 from trimtab.systems.local.pods.prober import Prober
 from trimtab.systems.local.pods.probes import ask, ports_of
 from trimtab.systems.local.pods.probing import Probe
@@ -124,8 +125,8 @@ class Container:
             began = self.state.since if isinstance(self.state, Running) else ""
             code = await self._process.end(grace)
             self._process = None
-            await self._cleared()
             self.state = self._ended(code, began)
+        await self._cleared()
         self.set_ready(False)
         self._setting.folder.forget(self.name)
 
@@ -133,6 +134,7 @@ class Container:
 
     async def _start(self) -> None:
         """Until there is a process, or an attempt at one that failed."""
+        await self._cleared()
         setting, waits = self._setting, 0
         mark = f"{setting.folder.uid}/{self.name}/{self.restarts}"
         while True:
@@ -234,9 +236,10 @@ class Container:
         await self._setting.clock.sleep(seconds)
 
     async def _cleared(self) -> None:
+        """Of whatever its process left behind."""
         record = self._setting.folder.read(self.name)
-        if record is not None and record.name:
-            await self._setting.launcher.clear(record.name)
+        if record is not None:
+            await clear(self._setting.launcher, record)
 
     def _wait(self, reason: str, message: str) -> None:
         state = Waiting(reason, message)

@@ -33,10 +33,11 @@ from trimtab.systems.local.pods.records import Folder, folders
 from trimtab.systems.local.pods.run import PodRun, Stage
 from trimtab.systems.local.pods.setting import Setting
 from trimtab.systems.local.pods.status import pod_status, scheduled
+from trimtab.systems.local.pods.truth import Truth
 from trimtab.systems.local.pods.volumes import variable
 
 FAREWELL = 15.0  # seconds that processes get when the home ends; a controller's stop may take 30
-ROTATED = 10.0  # seconds between looks at the logs
+ROTATED = 2.0  # seconds between looks at the logs
 
 
 @Predicate
@@ -50,18 +51,20 @@ class PodController(Controller[Pod]):
     when = ours
     echo = False
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, truth: Truth | None = None) -> None:
         self._context = context
         self._runs: dict[Request, PodRun] = {}
         self._taken: dict[str, str] = {}  # addresses that are given, by uid: the cache may be behind
         self._giving = asyncio.Lock()
         self._root = root_of(context)
+        self._truth = truth or truth_of(context)
         self._addresses = Addresses(str(self._root))
         self._runtimes = Runtimes(context.clock)
         self._rotating: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await self._truth.told(self.client)
         known = {uid_of(pod) for pod in (await self.client.live.list(Pod, Query())).items}
         await end_strays(self._root, known, self._runtimes)
         self._rotating = asyncio.create_task(self._rotate(), name="rotation of logs")
@@ -185,6 +188,11 @@ def root_of(context: Context) -> Path:
     if context.data_dir is None:
         raise ValueError("pods are run only beside the embedded server: there is no data directory")
     return context.data_dir / "local" / "pods"
+
+
+def truth_of(context: Context) -> Truth:
+    """To be shared by the controllers of one home."""
+    return Truth(root_of(context), context.clock)
 
 
 async def _nothing(_: Pod) -> None:

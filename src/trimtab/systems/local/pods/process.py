@@ -2,9 +2,10 @@
 
 It does not end with us: its output goes to a file, its session is its own, and nothing of ours is inherited. Its end is
 told by a pidfd, which works for a child and for one that an earlier life of ours started. When the leader ends, the rest
-of its process group is killed, as a container ends with its first process.
+of its process group is killed, as a container ends with its first process. What has left the group is found by its
+environment (`records.kill_rest`).
 
-Caveats: of an adopted process the exit code is not known. A process that leaves its group (`setsid`) is not followed.
+Caveat: of an adopted process the exit code is not known.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Process:
 def spawn(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> int:
     """Start it; the pid. OSError when there is no such program or folder. Takes a millisecond or two, and is not to be
     cut in two by a cancellation: so it runs where it is called."""
-    with log.open("ab") as output:
+    with open(log, "ab", opener=_for_us_alone) as output:
         child = subprocess.Popen(  # noqa: S603 - the command of a Deployment is what this system is for
             tuple(command),
             stdin=subprocess.DEVNULL,
@@ -79,6 +80,10 @@ def spawn(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
         )
     _children[child.pid] = child
     return child.pid
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def reap(pid: int) -> int:

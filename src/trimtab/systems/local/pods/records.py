@@ -11,7 +11,9 @@ back, a record with a process is checked against /proc, by the start time and th
 variable that we put into its environment.
 
 Guarantees: a process that we started is found again, wherever we were killed. A pid that was given to somebody else
-since is not taken for ours.
+since is not taken for ours. What a container's process started, and left behind, is found by the same variable.
+
+Caveat: a process that throws its environment away and leaves its process group as well is not found.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,7 +111,7 @@ def living(record: Record) -> int:
     if record.pid:
         same = record.boot == boot_id() and started_at(record.pid) == record.start
         return record.pid if same else 0
-    return _marked(record.mark) if record.mark else 0
+    return _leader(record.mark) if record.mark else 0
 
 
 def started_at(pid: int) -> int:
@@ -127,18 +130,42 @@ def boot_id() -> str:
         return ""
 
 
-def _marked(mark: str) -> int:
-    """The leader of a session that has this mark in its environment. Its children have it as well."""
-    wanted = f"{MARK}={mark}".encode()
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
+def kill_rest(mark: str) -> int:
+    """Kill what a container's process left behind when it ended; how many that were. Looks at every process that there
+    is: some milliseconds."""
+    killed = 0
+    for pid in _marked(mark) if mark else ():
+        with contextlib.suppress(OSError):
+            handle = os.pidfd_open(pid)
             try:
-                environment = Path("/proc", name, "environ").read_bytes().split(b"\0")
-                if wanted in environment and os.getsid(int(name)) == int(name):
-                    return int(name)
-            except OSError:
-                continue
+                if _has(pid, mark):  # it is still the one that was looked at
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                    killed += 1
+            finally:
+                os.close(handle)
+    return killed
+
+
+def _leader(mark: str) -> int:
+    """The leader of a session that has this mark in its environment. Its children have it as well."""
+    for pid in _marked(mark):
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == pid:
+                return pid
     return 0
+
+
+def _marked(mark: str) -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and _has(int(name), mark):
+            yield int(name)
+
+
+def _has(pid: int, mark: str) -> bool:
+    try:
+        return f"{MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
