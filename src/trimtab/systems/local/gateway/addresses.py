@@ -18,7 +18,8 @@ from trimtab.systems.local.gateway.world import is_headless, key_of, oldest_firs
 ADDRESS = "local.trimtab.dev/address"
 """Annotation: where a Service is reached on this machine."""
 ENDPOINTS = "local.trimtab.dev/endpoints"
-"""Annotation: the pods that it sends requests to now. (The API takes no loopback addresses in Endpoints.)"""
+"""Annotation: all the pods that it sends requests to now: one that is not in it may end. (The API takes no loopback
+addresses in Endpoints.)"""
 PORTS = "local.trimtab.dev/ports"
 """Annotation: `80=10080`, for each port that only an administrator may listen at and that is therefore another one here."""
 NETWORK = ipaddress.IPv4Network("127.20.0.0/16")

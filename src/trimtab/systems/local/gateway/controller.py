@@ -33,7 +33,9 @@ from trimtab.systems.local.gateway.names import Key
 from trimtab.systems.local.gateway.world import World, key_of
 
 if TYPE_CHECKING:
+    from trimtab.systems.local.gateway.envoy.process import Record
     from trimtab.systems.local.gateway.translate import Config
+    from trimtab.systems.local.pods.truth import Truth
 
 WHOLE = Request("", "envoy")
 MANAGER = "gateway"
@@ -77,14 +79,16 @@ class GatewayController(Controller[Service]):
     concurrency = 1
     echo = False
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, truth: Truth | None = None) -> None:
         if context.data_dir is None:
             raise ValueError("the local data plane needs a data directory")
+        self._context, self._truth = context, truth
         self._folder: Path = context.data_dir / "gateway"
         self._refused: dict[Key, tuple[Any, str]] = {}
         self._refused_rules: dict[Key, tuple[Any, str]] = {}
         self._published: dict[str, str] = {}
         self._guard: asyncio.Task[None] | None = None
+        self._met: Record | None = None
         self._ready = False
 
     # --- its life ----------------------------------------------------------------------------------------------------
@@ -99,6 +103,8 @@ class GatewayController(Controller[Service]):
         from trimtab.systems.local.gateway.telling import Teller
         from trimtab.systems.local.gateway.translate import Memory
 
+        if self._truth is not None:
+            await self._truth.told(self.client)
         self._mirror, self._memory = Mirror(self.client), Memory()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._files = Files(self._folder)
@@ -113,7 +119,11 @@ class GatewayController(Controller[Service]):
         self.wake(WHOLE)
 
     async def stop(self) -> None:
-        """Envoy ends with us when we end in order."""
+        """Envoy ends with the home; when only the controllers end, they will be back, and find it as it is."""
+        stopping = self._context.stopping
+        if stopping is not None and not stopping.is_set():
+            await self.abandon()
+            return
         await self._leave()
         if self._ready:
             await self._process.stop()
@@ -145,16 +155,15 @@ class GatewayController(Controller[Service]):
     # --- reconcile ---------------------------------------------------------------------------------------------------
 
     async def reconcile(self, request: Request) -> Result | None:
-        from trimtab.systems.local.gateway.envoy.process import EnvoyFailed, EnvoyMissing
+        from trimtab.systems.local.gateway.envoy.process import LOG, EnvoyFailed, EnvoyMissing
+        from trimtab.systems.local.pods.logs import rotate
 
         if request.namespace:
             return None  # a Service's own; the whole is asked for anyway
         self._mirror.stale(request.name)
         world = await self._world()
         try:
-            if await self._process.ensure():
-                self._teller.forget()
-                self._watch_over()
+            await self._process.ensure()
         except EnvoyFailed as failed:
             self.log.error("no data plane", error=str(failed))
             await self._report_all(world, "EnvoyFailed", str(failed)[:300])
@@ -163,11 +172,21 @@ class GatewayController(Controller[Service]):
             self.log.error("no data plane", error=str(missing))
             await self._report_all(world, "EnvoyMissing", str(missing))
             return Result(requeue_after=MISSING)
-        config = await self._told(world)
+        self._meet()
+        config, unheard = await self._told(world)
         await self._report(world, config)
         await self._annotate(world, config)
         await self._publish()
-        return None
+        self._say_unheard(world, unheard)
+        await asyncio.to_thread(rotate, self._folder / LOG)
+        return Result(requeue_after=FAILED) if unheard else None
+
+    def _meet(self) -> None:
+        """Another Envoy than before knows nothing of what was told, and is watched over anew."""
+        if self._process.record != self._met:
+            self._teller.forget()
+            self._watch_over()
+            self._met = self._process.record
 
     async def _world(self) -> World:
         from trimtab.systems.local.gateway.addresses import addresses
@@ -185,11 +204,13 @@ class GatewayController(Controller[Service]):
             lowest=lowest(),
         )
 
-    async def _told(self, world: World) -> Config:
-        """Tell Envoy; leave out what it refuses, and tell it again."""
+    async def _told(self, world: World) -> tuple[Config, dict[str, str]]:
+        """Tell Envoy; leave out what it refuses, and tell it again. What it was told at last, and the listeners that it
+        could not make."""
         from trimtab.systems.local.gateway import ports
         from trimtab.systems.local.gateway.culprits import culprits
         from trimtab.systems.local.gateway.names import INGRESS
+        from trimtab.systems.local.gateway.telling import NotEchoed
         from trimtab.systems.local.gateway.translate import translate
 
         specs: dict[Key, Any] = {key_of(each): each.spec for each in world.virtual_services}
@@ -206,8 +227,6 @@ class GatewayController(Controller[Service]):
                 self._save_ports(ports.free())
                 world = msgspec.structs.replace(world, ingress=self._ports.ingress)
                 continue
-            for name, text in outcome.failed.items():
-                self.log.error("no listener", listener=name, error=text)
             if outcome.clusters and self._blamed_rules(world, outcome.clusters):
                 continue
             if not outcome.refused:
@@ -216,23 +235,26 @@ class GatewayController(Controller[Service]):
             self.log.warning("Envoy refused routes", of=sorted(map(str, guilty)), listeners=sorted(outcome.refused))
             for key, text in guilty.items():
                 self._refused[key] = (specs[key], text)
+        else:
+            raise NotEchoed("Envoy refuses routes, and nobody's are to blame")
         for key, problems in config.problems.items():
             if not any(problem.error for problem in problems):
                 self._held.keep(key, specs[key])
-        return config
+        return config, outcome.failed
 
     def _blamed_rules(self, world: World, refused: frozenset[str]) -> bool:
         """Leave out the DestinationRules of clusters that Envoy refused. False when none is to blame."""
         from trimtab.systems.local.gateway.names import fqdn, meant
 
-        self.log.error("Envoy refused clusters", clusters=sorted(refused), error=self._process.last_words()[-500:])
+        words = self._process.last_words()[-500:]
+        self.log.error("Envoy refused clusters", clusters=sorted(refused), error=words)
         blamed = False
         for rule in world.destination_rules:
             host = rule.spec.get("host") if isinstance(rule.spec, dict) else None
             service = meant(host, rule.namespace) if isinstance(host, str) else None
             if service and any(name.endswith(f"|{fqdn(service)}") for name in refused):
                 blamed = blamed or key_of(rule) not in self._refused_rules
-                self._refused_rules[key_of(rule)] = (rule.spec, self._process.last_words().splitlines()[-1][-500:])
+                self._refused_rules[key_of(rule)] = (rule.spec, (words.splitlines() or ["it gave no reason"])[-1])
         return blamed
 
     def _watch_over(self) -> None:
@@ -309,8 +331,19 @@ class GatewayController(Controller[Service]):
             for port in world.ports[key_of(service)]
             for each in world.endpoints(service, port)
         ]
-        more = f" + {len(found) - 20} more" if len(found) > 20 else ""
-        return ",".join(found[:20]) + more or "none"
+        return ",".join(found) or "none"
+
+    def _say_unheard(self, world: World, unheard: dict[str, str]) -> None:
+        """A Service that nobody listens for: most often its port is another's on this machine."""
+        from trimtab.systems.local.gateway.names import listener
+
+        for name, text in unheard.items():
+            self.log.error("no listener", listener=name, error=text)
+        for service in world.services if unheard else ():
+            for port in world.ports[key_of(service)]:
+                if text := unheard.get(listener(key_of(service), port.number), ""):
+                    where = f"{world.addresses.get(key_of(service))}:{world.heard_at(port.number)}"
+                    self.events.warning(service, "NoListener", f"Envoy cannot listen at {where}: {text[:500]}")
 
     async def _publish(self) -> None:
         data = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ class Held(Mapping[Key, Document]):
             self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: Key) -> Path:
-        return self._folder / f"{key.namespace}.{key.name}.json"
+        """By a hash: both names together may be longer than a file's can be."""
+        return self._folder / f"{hashlib.blake2b(str(key).encode(), digest_size=16).hexdigest()}.json"
 
     def __getitem__(self, key: Key) -> Document:
         return self._specs[key]

@@ -162,7 +162,7 @@ class Teller:
         if config.listeners == self._listeners and not self._failed:
             return
         known = {each["name"]: each for each in self._files.resources(LISTENERS)}
-        version, written = self._files.put(LISTENERS, config.listeners.values())
+        version, written = self._files.put(LISTENERS, config.listeners.values(), again=bool(self._failed))
         asked = {}
         for name, listener in config.listeners.items():
             if self._listeners.get(name) != listener or name in self._failed:

