@@ -257,7 +257,7 @@ class Cache:
         found = dict.fromkeys(r for r in filed.values.get(value, ()) if r not in self._written and r not in self._gone)
         for request in list(self._written):
             entry = self.get(request)
-            if entry is not None and value in filed.keys_of(self, entry):
+            if entry is not None and value in filed.keys_of_written(self, request, entry):
                 found[request] = None
         return list(found)
 

@@ -33,9 +33,11 @@ class Filed:
         self.index = index
         self.values: dict[str, dict[Request, None]] = {}
         self._of: dict[Request, tuple[str, ...]] = {}
+        self._written: dict[Request, tuple[str, tuple[str, ...]]] = {}
 
     def refile(self, cache: Cache, change: Change) -> None:
         request = change.request
+        self._written.pop(request, None)
         for value in self._of.pop(request, ()):
             group = self.values[value]
             group.pop(request, None)
@@ -46,6 +48,13 @@ class Filed:
         keys = self._of[request] = self.keys_of(cache, change.after)
         for value in keys:
             self.values.setdefault(value, {})[request] = None
+
+    def keys_of_written(self, cache: Cache, request: Request, entry: Entry) -> tuple[str, ...]:
+        """Of a write of our own that the watch has not told yet. It is asked for at every look until then, and read once."""
+        known = self._written.get(request)
+        if known is None or known[0] != entry.revision:
+            known = self._written[request] = (entry.revision, self.keys_of(cache, entry))
+        return known[1]
 
     def keys_of(self, cache: Cache, entry: Entry) -> tuple[str, ...]:
         """Empty for an object that does not fit its class, as a key function is written for those that do; and for one

@@ -125,10 +125,10 @@ class Enforcer:
 
     async def _replicas(self, canary: CanaryDeployment) -> int:
         """Of stable, as it is: an autoscaler may have changed it."""
-        stable, _ = await world.documents_of(self._client, canary)
-        given = canary.spec.deployment.get("replicas", 1)
-        live = ((stable or {}).get("spec") or {}).get("replicas", given)
-        count = live if not isinstance(canary.spec.autoscaler_ref, UnsetType) else given
+        count = canary.spec.deployment.get("replicas", 1)
+        if not isinstance(canary.spec.autoscaler_ref, UnsetType):
+            stable, _ = await world.documents_of(self._client, canary)
+            count = ((stable or {}).get("spec") or {}).get("replicas", count)
         return count if isinstance(count, int) else 1
 
 

@@ -16,7 +16,7 @@ from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock, format_time, parse_time
-from trimtab.model.errors import StatusError
+from trimtab.model.errors import FieldError, StatusError
 from trimtab.model.kubernetes import Deployment
 from trimtab.runtime.controller import Result
 from trimtab.runtime.credentials import Credentials
@@ -69,6 +69,7 @@ class Releaser:
         self._hooks = Hooks(self._credentials)
         self._checker = Checker(client, clock, self._sources, self._hooks, context.blobs)
         self._enforcer = Enforcer(client, clock)
+        self._known: dict[str, tuple[int, tuple[FieldError, ...]]] = {}
         self._letting_go = LettingGo(client, clock, context.blobs)
         self.measures = Measures(context.metrics.registry)
 
@@ -82,6 +83,7 @@ class Releaser:
         wait = await self._letting_go.seconds(canary)
         if wait is None:
             self._enforcer.forget(uid_of(canary))
+            self._known.pop(uid_of(canary), None)
         return wait
 
     async def release(self, canary: CanaryDeployment) -> Result | None:
@@ -104,7 +106,7 @@ class Releaser:
             canary = await self._reset(canary)
             reset = status.replace(override=status.override.replace(reset=True))
             return await write_status(self._client, canary, reset), True, None
-        found = problems(canary)
+        found = self._problems(canary)
         if found:
             said = "; ".join(map(str, found))
             return await self._frozen(canary, status, Trouble("InvalidSpec", said))
@@ -134,6 +136,14 @@ class Releaser:
             written = await write_status(self._client, canary, begun)
             return written, True, None
         return await self._moved(canary, status, target, trouble)
+
+    def _problems(self, canary: CanaryDeployment) -> Sequence[FieldError]:
+        """Of its spec, which is looked at once for each generation."""
+        uid, generation = uid_of(canary), canary.metadata.generation or 0
+        known = self._known.get(uid)
+        if known is None or known[0] != generation:
+            known = self._known[uid] = (generation, tuple(problems(canary)))
+        return known[1]
 
     async def _older(self, canary: CanaryDeployment) -> list[CanaryDeployment]:
         """Those of its namespace that were there first: of two that are in each other's way, the newer one waits. Asked
