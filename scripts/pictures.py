@@ -120,7 +120,7 @@ RELEASES = (
     'sed \'s/"1"/"3", --errors, "0.1"/\' examples/delivery/shop.yaml | kubectl apply -f -',
     "kubectl wait canary/shop --for=jsonpath='{.status.conditions[?(@.type==\"Ready\")].reason}'=RolledBack --timeout=60s",
     "kubectl get canary shop",
-    "kubectl events --for canary/shop | cut -c13-37,62-147",
+    "kubectl events --for canary/shop | cut -c13-37,62-",
     "trimtab canary replay shop --set request-success-rate.min=80 | tail -2",
 )
 """Canary delivery at work: a good release, a bad one, and what a milder threshold would have made of that."""

@@ -80,23 +80,26 @@ class Load:
         """Requests one after another, at the times that are its own whatever the answers take."""
         due = time.monotonic() + self._pause * number / self._connections
         stream: _Stream | None = None
-        while True:
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            due = max(due + self._pause, time.monotonic())
-            try:
-                if stream is None:
-                    stream = _Stream(*await asyncio.open_connection(*self._where))
-                async with asyncio.timeout(PATIENCE):
-                    status, version, last = await stream.ask(self._request)
-            except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                self.now.unanswered += 1
-                last = True
-            else:
-                self.now.answers[version] += 1
-                self.now.failed[version] += status >= 500
-            if last and stream is not None:
+        try:
+            while True:
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                due = max(due + self._pause, time.monotonic())
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        stream = stream or _Stream(*await asyncio.open_connection(*self._where))
+                        status, version, last = await stream.ask(self._request)
+                except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                    self.now.unanswered += 1
+                    last = True
+                else:
+                    self.now.answers[version] += 1
+                    self.now.failed[version] += status >= 500
+                if last and stream is not None:
+                    stream.close()
+                    stream = None
+        finally:
+            if stream is not None:
                 stream.close()
-                stream = None
 
 
 class _Stream:
