@@ -89,6 +89,8 @@ class GatewayController(Controller[Service]):
         self._published: dict[str, str] = {}
         self._guard: asyncio.Task[None] | None = None
         self._met: Record | None = None
+        self._before: World | None = None
+        self._annotated: object = None
         self._ready = False
 
     # --- its life ----------------------------------------------------------------------------------------------------
@@ -192,17 +194,27 @@ class GatewayController(Controller[Service]):
         from trimtab.systems.local.gateway.addresses import addresses
         from trimtab.systems.local.gateway.ports import lowest
 
-        services = await self._mirror.all(Service)
-        return World(
-            services=services,
-            pods=await self._mirror.all(Pod),
-            deployments=await self._mirror.all(Deployment),
-            virtual_services=await self._mirror.all(VirtualService),
-            destination_rules=await self._mirror.all(DestinationRule),
-            addresses=addresses(services),
-            ingress=self._ports.ingress,
-            lowest=lowest(),
-        )
+        services, virtual_services = await self._mirror.all(Service), await self._mirror.all(VirtualService)
+        pods, deployments = await self._mirror.all(Pod), await self._mirror.all(Deployment)
+        rules, ingress = await self._mirror.all(DestinationRule), self._ports.ingress
+        before = self._before
+        ground = (services, pods, deployments, rules, ingress)
+        if before is not None and ground == (
+            *(before.services, before.pods, before.deployments, before.destination_rules, before.ingress),
+        ):
+            self._before = before.routed(virtual_services)
+        else:
+            self._before = World(
+                services=services,
+                pods=pods,
+                deployments=deployments,
+                virtual_services=virtual_services,
+                destination_rules=rules,
+                addresses=addresses(services),
+                ingress=ingress,
+                lowest=lowest(),
+            )
+        return self._before
 
     async def _told(self, world: World) -> tuple[Config, dict[str, str]]:
         """Tell Envoy; leave out what it refuses, and tell it again. What it was told at last, and the listeners that it
@@ -306,6 +318,9 @@ class GatewayController(Controller[Service]):
         from trimtab.model.errors import StatusError
         from trimtab.systems.local.gateway.addresses import ADDRESS, ENDPOINTS, PORTS
 
+        if self._annotated is world.ports:
+            return  # nothing but VirtualServices has changed since
+        done: object = world.ports
         for service in world.services:
             address = world.addresses.get(key_of(service))
             held = service.metadata.annotations or {}
@@ -324,6 +339,8 @@ class GatewayController(Controller[Service]):
                 if error.code not in (404, 409):
                     raise
                 self.wake(Request("", "Service"))
+                done = None
+        self._annotated = done
 
     def _answering(self, world: World, service: Service) -> str:
         found = [

@@ -3,6 +3,7 @@ so that a listener never changes while its Service does not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from trimtab.systems.local.gateway.clusters import source
@@ -30,11 +31,11 @@ def http(name: str, address: str, port: int, table: str) -> Document:
     return _listener(name, address, port, filter_chains=[{"filters": [_manager(name, table)]}])
 
 
-def tcp(name: str, address: str, port: int, clusters: list[tuple[str, int]]) -> Document:
+def tcp(name: str, address: str, port: int, clusters: Sequence[tuple[str, int]]) -> Document:
     return _listener(name, address, port, filter_chains=[{"filters": [_proxy(name, clusters)]}])
 
 
-def sniffed(name: str, address: str, port: int, table: str, clusters: list[tuple[str, int]]) -> Document:
+def sniffed(name: str, address: str, port: int, table: str, clusters: Sequence[tuple[str, int]]) -> Document:
     """For a port that does not say what it speaks: requests of HTTP are routed, everything else is carried as it is. Who
     waits to be spoken to first is carried after a short while."""
     return _listener(
@@ -116,7 +117,7 @@ def _manager(name: str, table: str) -> Document:
     }
 
 
-def _proxy(name: str, clusters: list[tuple[str, int]]) -> Document:
+def _proxy(name: str, clusters: Sequence[tuple[str, int]]) -> Document:
     weighted = [{"name": cluster, "weight": weight} for cluster, weight in clusters if weight]
     target: Document = (
         {"weighted_clusters": {"clusters": weighted}} if len(weighted) != 1 else {"cluster": weighted[0]["name"]}

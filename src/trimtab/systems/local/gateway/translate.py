@@ -47,9 +47,9 @@ def translate(
     """`held` are the last good specs of VirtualServices; `refused` are those that Envoy did not take, with its words. A
     `memory` saves reading again what has not changed; it changes nothing else."""
     rules, rule_problems = _rules(world, refused_rules or {})
-    made = _clusters(world, rules)
     memory = memory or Memory()
     memory.at(Places(world.ports, rules))
+    made = memory.clusters(world, rules)
     readings, judged = _readings(world, memory, held or {}, refused or {})
     notes: dict[Key, list[Problem]] = {key: [] for key in judged}
     told: dict[str, Document] = {}
@@ -66,17 +66,12 @@ def translate(
             name, entry = names.listener(key, port.number), Entry(port.number)
             cluster = names.cluster(key, port.number)
             streams = (reading.tcp(entry) if reading else []) or [(cluster, 1)]
-            if port.protocol == "tcp":
-                told[name] = listeners.tcp(name, address, world.heard_at(port.number), streams)
-            elif port.protocol == "auto":
-                told[name] = listeners.sniffed(name, address, world.heard_at(port.number), MESH, streams)
-            else:
-                told[name] = listeners.http(name, address, world.heard_at(port.number), MESH)
+            told[name] = memory.listener(name, address, world.heard_at(port.number), port.protocol, tuple(streams))
             if reading is not None:
                 carriers[reading.key].append(name)
             if port.protocol == "tcp":
                 continue
-            requests = reading.http(entry) if reading is not None and reading.has_http else [_plain(cluster)]
+            requests = reading.http(entry) if reading is not None and reading.has_http else memory.plain(cluster)
             hosts.append({"name": name, "domains": [name], "routes": requests})
     routed = {MESH: listeners.by_entry(MESH, hosts)}
     if world.ingress:
@@ -131,16 +126,40 @@ def _clusters(world: World, rules: Mapping[Key, Rule]) -> dict[str, Document]:
 
 
 class Memory:
-    """VirtualServices as they were read: a reading is good as long as its spec, and all that it may name, is the same."""
+    """What was made before. VirtualServices as they were read: a reading is good as long as its spec, and all that it may
+    name, is the same. And documents: the same ones are given for the same world, so that comparing them costs nothing."""
 
     def __init__(self) -> None:
         self._places: Places | None = None
         self._readings: dict[tuple[Key, bool], tuple[Any, Reading]] = {}
+        self._clusters: tuple[object, Mapping[Key, Rule], dict[str, Document]] = (None, {}, {})
+        self._listeners: dict[str, tuple[tuple[Any, ...], Document]] = {}
+        self._plain: dict[str, list[Document]] = {}
 
     def at(self, places: Places) -> None:
         if places != self._places:
             self._places = places
-            self._readings.clear()
+            for known in (self._readings, self._listeners, self._plain):
+                known.clear()
+
+    def clusters(self, world: World, rules: Mapping[Key, Rule]) -> dict[str, Document]:
+        ground, known, made = self._clusters
+        if ground is not world.ports or known != rules:  # see `World.routed`
+            made = _clusters(world, rules)
+            self._clusters = (world.ports, rules, made)
+        return made
+
+    def listener(self, name: str, *told: Any) -> Document:
+        known = self._listeners.get(name)
+        if known is None or known[0] != told:
+            known = self._listeners[name] = (told, _listener(name, *told))
+        return known[1]
+
+    def plain(self, cluster: str) -> list[Document]:
+        """Routes of a Service that no VirtualService speaks of."""
+        if cluster not in self._plain:
+            self._plain[cluster] = [_plain(cluster)]
+        return self._plain[cluster]
 
     def reading(self, key: Key, spec: Any, held: bool = False) -> Reading:
         known = self._readings.get((key, held))
@@ -226,6 +245,14 @@ def _ingress(
 def _note(problems: list[Problem], problem: Problem) -> None:
     if problem not in problems:
         problems.append(problem)
+
+
+def _listener(name: str, address: str, port: int, protocol: str, streams: tuple[tuple[str, int], ...]) -> Document:
+    if protocol == "tcp":
+        return listeners.tcp(name, address, port, streams)
+    if protocol == "auto":
+        return listeners.sniffed(name, address, port, MESH, streams)
+    return listeners.http(name, address, port, MESH)
 
 
 def _plain(cluster: str) -> Document:

@@ -50,6 +50,13 @@ class World(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     lowest: int = 0
     """The lowest port that Envoy may listen at."""
 
+    def routed(self, virtual_services: tuple[VirtualService, ...]) -> World:
+        """The same world with other VirtualServices. What was worked out of the rest is kept: it is the same objects, by
+        which others know that nothing else has changed."""
+        made = msgspec.structs.replace(self, virtual_services=virtual_services)
+        made.__dict__.update(self.__dict__)
+        return made
+
     def heard_at(self, port: int) -> int:
         """Where a Service's port is listened at: there, or `SHIFT` above what only an administrator may take."""
         return port if port >= self.lowest else port + SHIFT

@@ -9,15 +9,17 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
     import aiohttp
 
+T = TypeVar("T")
 TIMEOUT = 5.0
 MAX = 256 << 20
+NAMED = 8192  # letters of names in one request: Envoy reads no longer ones than 60 KiB
 _PATH_MAX = 100  # of a socket's name, in the kernel
 
 
@@ -45,10 +47,9 @@ class Admin:
     async def is_live(self) -> bool:
         """Whether it is there and has read its configuration."""
         try:
-            answer = await self.get("/server_info")
+            return _decoded(await self.get("/server_info"), _Info).state == "LIVE"
         except AdminError:
             return False
-        return msgspec.json.decode(answer, type=_Info).state == "LIVE"
 
     def pid(self) -> int:
         """The process at the other end; 0 when nobody is there."""
@@ -96,9 +97,11 @@ class Admin:
         return {str((each.get(inner) or {}).get("name")): Echo(str(each.get("version_info") or "")) for each in dumped}
 
     async def _dump(self, resource: str, mask: str, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Of these names at least: of all, when they are too many to be named in a request."""
         chosen = "|".join(re.escape(name).replace("\\-", "-") for name in names)
-        answer = await self.get("/config_dump", resource=resource, mask=mask, name_regex=f"^(?:{chosen})$")
-        return msgspec.json.decode(answer, type=_Dump).configs
+        some = {"name_regex": f"^(?:{chosen})$"} if len(chosen) <= NAMED else {}
+        answer = await self.get("/config_dump", resource=resource, mask=mask, **some)
+        return _decoded(answer, _Dump).configs
 
     async def get(self, path: str, **query: str) -> bytes:
         """The body of an answer."""
@@ -106,12 +109,15 @@ class Admin:
 
         try:
             async with self._open() as session, session.get(f"http://envoy{path}", params=query) as response:
-                body = await response.content.read(MAX)
-                while not response.content.at_eof() and len(body) < MAX:
-                    body += await response.content.read(MAX - len(body))
-                status = response.status
+                parts, left = [], MAX
+                while part := await response.content.read(left):
+                    parts.append(part)
+                    left -= len(part)
+                body, status = b"".join(parts), response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise AdminError(f"Envoy does not answer {path}: {error or type(error).__name__}") from error
+        if len(body) >= MAX:
+            raise AdminError(f"Envoy's answer to {path} is longer than {MAX} bytes")
         if status != 200:
             raise AdminError(f"Envoy answers {path} with {status}: {body[:200].decode(errors='replace')}")
         return body
@@ -144,6 +150,13 @@ class Admin:
         if self._folder >= 0:
             os.close(self._folder)
             self._folder = -1
+
+
+def _decoded(answer: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except msgspec.MsgspecError as error:
+        raise AdminError(f"Envoy's answer is not understood: {error}") from None
 
 
 class _Info(msgspec.Struct):

@@ -40,11 +40,12 @@ class Files:
             if again:
                 self._write(name, {"version_info": self._versions[name], "resources": listed})
             return self._versions[name], False
-        version = hashlib.blake2b(msgspec.json.encode(listed, order="sorted"), digest_size=12).hexdigest()
+        encoded = msgspec.json.encode(listed, order="deterministic")
+        version = hashlib.blake2b(encoded, digest_size=12).hexdigest()
         if self.version(name) == version:
             self._told[name] = listed
             return version, False
-        self._write(name, {"version_info": version, "resources": listed})
+        self._write(name, {"version_info": version, "resources": msgspec.Raw(encoded)})
         self._versions[name], self._told[name] = version, listed
         return version, True
 
