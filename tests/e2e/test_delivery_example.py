@@ -150,7 +150,7 @@ def test_a_query_of_ones_own_is_answered_by_a_prometheus(home: Home, shell: Shel
         shell(commands.partition("trimtab canary status")[0])
         shell("kubectl wait canary/shop --for=condition=Ready --timeout=100s")
         run = json.loads(shell("trimtab canary replay shop -o json"))
-    asked = [metric for check in run["checks"] for metric in check["metrics"] if metric["name"] == "errors"]
+    asked = [metric for check in run["replayed"] for metric in check["metrics"] if metric["name"] == "errors"]
     assert [metric["verdict"] for metric in asked].count("Pass") >= 3
 
 
