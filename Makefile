@@ -60,6 +60,7 @@ bench: setup packages cluster ## the benchmarks, beside their peers
 	$(BIN)/python bench/discovery.py
 	$(BIN)/python bench/images.py
 	$(BIN)/python bench/rest.py
+	$(BIN)/python bench/delivery.py
 	$(BIN)/python bench/cel.py
 
 bench-quick: setup packages cluster ## a tenth of the load: that the benchmarks work
@@ -68,6 +69,7 @@ bench-quick: setup packages cluster ## a tenth of the load: that the benchmarks 
 	$(BIN)/python bench/discovery.py --quick
 	$(BIN)/python bench/images.py --quick
 	$(BIN)/python bench/rest.py --quick
+	$(BIN)/python bench/delivery.py --quick
 	$(BIN)/python bench/cel.py
 
 clean: ## remove the virtual environment and caches

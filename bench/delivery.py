@@ -73,7 +73,6 @@ def of_runs(found: runs.Figures) -> Iterator[Row]:
     for title, release, outcome in ours:
         if release.outcome != outcome:
             raise RuntimeError(f"{title}: it has {release.outcome}")
-        # Without a canary a bad version is as a healthy one until someone looks.
         plain = found.straight if release is found.back else found.recreated
         yield Row(
             f"{title}: failed requests of {release.requests:,} in {release.seconds:.0f} s, beside Recreate",
@@ -152,6 +151,8 @@ def _judged(found: Sequence[judges.Row], ours: str, what: str) -> Iterator[Row]:
         yield Row(
             f"{what}: checks until a bad release is seen, beside {other}", _checks(found, other), _checks(found, ours)
         )
+    undecided = sum(ending.result == "limit" for row in counted for ending in row.endings)
+    yield Row(f"{what}: undecided after {judges.LIMIT} checks, of {healthy + bad:,}", "0", f"{undecided:,}")
 
 
 def _checks(found: Sequence[judges.Row], judge: str) -> str:
