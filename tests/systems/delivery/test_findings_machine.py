@@ -74,7 +74,8 @@ def test_a_pause_keeps_no_traffic_at_a_canary_without_ready_pods() -> None:
     paused = {PAUSE: "lunch"}
     assert advance(status, facts(given, annotations=paused)).status == status
     move = advance(status, facts(given, annotations=paused, canary=NONE_READY))
-    assert move.status.run and move.status.run.weight == 0
+    assert move.status.run
+    assert move.status.run.weight == 0
 
 
 @pytest.mark.xfail(strict=True, reason="each yes is noted again, until the status holds no more")
@@ -88,7 +89,8 @@ def test_a_webhook_that_says_yes_while_a_person_is_waited_for_is_noted_once() ->
         outcome = Outcome(allowed=True) if needed(status, seen) is Need.CONFIRM_ROLLOUT else None
         status = advance(status, seen, outcome).status
     assert status.phase == "WaitingRollout"
-    assert status.run and status.run.hooks_done == ("ConfirmRollout",)
+    assert status.run
+    assert status.run.hooks_done == ("ConfirmRollout",)
 
 
 def turned(spec: ReleaseGroupSpec, status: ReleaseGroupStatus, known: dict[str, Fact]) -> ReleaseGroupStatus:
