@@ -121,7 +121,9 @@ class Gateway:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @contextlib.asynccontextmanager
-    async def working(self, *, killed: bool = False) -> AsyncIterator[GatewayController]:
+    async def working(
+        self, *, killed: bool = False, stopping: asyncio.Event | None = None
+    ) -> AsyncIterator[GatewayController]:
         clock = SystemClock()
         manager = Manager(self._own, name="local", clock=clock, metrics=Metrics())
         workers, queue = Workers(1), connect_queue(None, clock=clock)
@@ -135,6 +137,7 @@ class Gateway:
             metrics=manager.metrics,
             manager=manager,
             data_dir=self.folder,
+            stopping=stopping,
         )
         controller = self.controller = GatewayController(context)
         manager.add(controller)
@@ -215,13 +218,13 @@ class Gateway:
     # --- what becomes of it ------------------------------------------------------------------------------------------
 
     async def until(self, kind: type[Resource], name: str, holds: Any, namespace: str = NAMESPACE) -> Any:
-        """The object, once this holds for it."""
+        """The object, or any of its kind, once this holds for it."""
         async with asyncio.timeout(PATIENCE):
-            listing = await self.client.list(kind, Query(namespace=namespace, fields=f"metadata.name={name}"))
+            query = Query(namespace=namespace, fields=f"metadata.name={name}" if name else "")
+            listing = await self.client.list(kind, query)
             for found in listing.items:
                 if holds(found):
                     return found
-            query = Query(namespace=namespace, fields=f"metadata.name={name}")
             async for event in self.client.watch(kind, query, listing.revision):
                 if event.type is not EventType.DELETED and event.object is not None and holds(event.object):
                     return event.object

@@ -22,7 +22,7 @@ from trimtab.runtime.manager import Manager
 from trimtab.runtime.metrics import Metrics
 from trimtab.runtime.system import Context
 from trimtab.systems.local.deployment_controller import DeploymentController
-from trimtab.systems.local.pods.controller import PodController
+from trimtab.systems.local.pods.controller import PodController, truth_of
 from trimtab.systems.local.pods.launch import AsProcess
 from trimtab.systems.local.pods.leftovers import end_strays
 
@@ -112,7 +112,8 @@ async def running(
         data_dir=folder,
         stopping=stopping,
     )
-    controllers = (DeploymentController(given, **limits), PodController(given))
+    truth = truth_of(given)
+    controllers = (DeploymentController(given, truth, **limits), PodController(given, truth))
     for controller in controllers:
         manager.add(controller)
     task = asyncio.create_task(manager.run(stop))

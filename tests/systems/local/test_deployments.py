@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
+import signal
 from collections.abc import AsyncIterator
 
 from tests.systems.local.pods_kit import (
     Bench,
     Document,
     alive,
+    app,
     condition,
     container,
     deployment,
@@ -242,6 +245,46 @@ async def test_what_a_process_started_ends_with_it(bench: Bench) -> None:
         async with asyncio.timeout(5):
             while alive(child):  # noqa: ASYNC110 - it is not our child
                 await asyncio.sleep(0.01)
+
+
+async def test_what_left_its_process_group_ends_with_its_container(bench: Bench) -> None:
+    parent = (
+        "import subprocess, time; c = subprocess.Popen(['/bin/sleep', '60'], start_new_session=True);"
+        "open('child', 'w').write(str(c.pid)); time.sleep(60)"
+    )
+    probe = {"exec": {"command": ["/bin/cat", "child"]}}
+    async with bench.running():
+        await bench.create(deployment("web", container(parent, readinessProbe=probe)))
+        await bench.complete()
+        (pod,) = await bench.pods()
+        file = bench.pods_folder / pod["metadata"]["uid"] / "work" / "child"
+        child = int(file.read_text())
+        assert alive(child)
+        os.kill(pid_of(pod), signal.SIGKILL)
+        await bench.until(lambda pods: app(pods[0]).get("lastState") or "waiting" in app(pods[0])["state"])
+        assert not alive(child)
+        (pod,) = await bench.until(lambda pods: all(map(is_ready, pods)) and app(pods[0])["restartCount"] == 1)
+        child = int(file.read_text())
+    assert not alive(child)
+
+
+async def test_what_a_process_left_behind_while_nobody_looked_ends_before_the_next_begins(bench: Bench) -> None:
+    parent = (
+        "import subprocess, time; c = subprocess.Popen(['/bin/sleep', '60']);"
+        "open('child', 'a').write(str(c.pid) + ' '); time.sleep(60)"
+    )
+    probe = {"exec": {"command": ["/bin/cat", "child"]}}
+    async with bench.running(home_ends=False):
+        await bench.create(deployment("web", container(parent, readinessProbe=probe)))
+        await bench.complete()
+        (pod,) = await bench.pods()
+    file = bench.pods_folder / pod["metadata"]["uid"] / "work" / "child"
+    os.kill(pid_of(pod), signal.SIGKILL)
+    (child,) = map(int, file.read_text().split())
+    assert alive(child)
+    async with bench.running():
+        await bench.until(lambda pods: all(map(is_ready, pods)) and app(pods[0])["restartCount"] == 1)
+        assert not alive(child)
 
 
 async def test_pods_of_others_are_left_alone(bench: Bench) -> None:

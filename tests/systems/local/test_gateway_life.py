@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import sys
 
+import aiohttp
 import msgspec
 import pytest
 
-from tests.systems.local.gateway_kit import Gateway, ask, client, gateway, scheme, server, to
+from tests.systems.local.gateway_kit import PORT, Gateway, ask, client, gateway, scheme, server, to
 from trimtab.client.protocol import Ref
 from trimtab.model.istio import VirtualService
-from trimtab.model.kubernetes import Service
+from trimtab.model.kubernetes import Event, Service
+from trimtab.systems.local.gateway import controller as controller_module
 from trimtab.systems.local.gateway.controller import GatewayController
+from trimtab.systems.local.gateway.telling import NotEchoed, Outcome
 from trimtab.systems.local.gateway.translate import translate
 
 __all__ = ["client", "gateway", "scheme", "server"]
@@ -54,6 +59,73 @@ async def test_envoy_outlives_controllers_that_are_killed_and_is_found_again(gat
         assert await ask(url) == {"200 web-canary": 1}
         assert await gateway.published() == published
     assert not is_alive(before)
+
+
+async def test_envoy_goes_on_when_only_the_controllers_end_and_ends_with_the_home(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    stopping = asyncio.Event()
+    async with gateway.working(stopping=stopping) as controller:
+        url = await gateway.serving("web")
+        before = pid_of(controller)
+    assert await ask(url) == {"200 web": 1}
+    await gateway.route("web", [to(("web", 0), ("web-canary", 100))])
+    async with gateway.working(stopping=stopping) as controller:
+        await gateway.live("web")
+        assert pid_of(controller) == before
+        stopping.set()
+    assert not is_alive(before)
+
+
+async def test_envoy_is_asked_about_more_names_than_fit_into_a_request(gateway: Gateway) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.live("web")
+        known = "outbound|80||web.shop.svc.cluster.local"
+        many = [known, *(f"outbound|80||web-{number}.shop.svc.cluster.local" for number in range(3000))]
+        assert known in await controller._process.admin.clusters(many)
+
+
+async def test_a_port_that_is_taken_is_told_and_tried_again(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_module, "FAILED", 0.1)
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        await gateway.service("web", ports=[{"name": "http", "port": port, "targetPort": PORT}])
+        await gateway.service("other")
+        await gateway.backend("web")
+        await gateway.backend("other")
+        async with gateway.working():
+            assert await ask(await gateway.serving("other")) == {"200 other": 1}
+            address = await gateway.address("web")
+            found = await gateway.until(Event, "", lambda event: event.reason == "NoListener")
+            assert f"{address}:{port}" in found.note
+            taken.close()
+            async with asyncio.timeout(20):
+                while not await _answers(f"http://{address}:{port}"):  # noqa: ASYNC110 - asks a real server
+                    await asyncio.sleep(0.01)
+
+
+async def _answers(url: str) -> bool:
+    try:
+        return bool(await ask(url))
+    except aiohttp.ClientError:
+        return False
+
+
+async def test_routes_that_envoy_refuses_although_nobody_is_to_blame_are_not_said_to_be_live(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.live("web")
+
+        async def refuses(_config: object) -> Outcome:
+            return Outcome(refused=frozenset({"mesh"}))
+
+        monkeypatch.setattr(controller._teller, "tell", refuses)
+        with pytest.raises(NotEchoed):
+            await controller._told(await controller._world())
 
 
 async def test_one_that_adopts_envoy_tells_it_nothing_twice(gateway: Gateway) -> None:

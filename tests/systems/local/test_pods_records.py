@@ -98,3 +98,19 @@ def test_a_long_log_becomes_the_old_part_and_begins_anew(tmp_path: Path) -> None
     assert log.read_bytes() == b"new"
     assert (tmp_path / "app.log.1").read_bytes() == b"x" * 100
     assert not rotate(tmp_path / "none.log")
+
+
+def test_of_a_log_that_grew_too_fast_the_end_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_bytes(b"x" * 1000 + b"end")
+    assert rotate(log, 10)
+    assert (tmp_path / "app.log.1").read_bytes() == b"x" * 7 + b"end"
+    assert log.read_bytes() == b""
+
+
+def test_a_log_is_cut_also_when_there_is_no_room_for_its_old_part(tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_bytes(b"x" * 100)
+    (tmp_path / "app.log.1").mkdir()  # it cannot be written
+    assert rotate(log, 100)
+    assert log.read_bytes() == b""

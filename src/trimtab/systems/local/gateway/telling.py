@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -162,23 +163,24 @@ class Teller:
         if config.listeners == self._listeners and not self._failed:
             return
         known = {each["name"]: each for each in self._files.resources(LISTENERS)}
+        now = time.time() - 0.002  # Envoy tells times in milliseconds
         version, written = self._files.put(LISTENERS, config.listeners.values(), again=bool(self._failed))
         asked = {}
         for name, listener in config.listeners.items():
             if self._listeners.get(name) != listener or name in self._failed:
                 asked[name] = version if written and known.get(name) != listener else ""
-        self._failed = await self._until(self._admin.listeners, asked)
+        self._failed = await self._until(self._admin.listeners, asked, now if written or self._failed else 0.0)
         self._listeners = {name: each for name, each in config.listeners.items() if name not in self._failed}
 
-    async def _until(self, ask: Ask, wanted: dict[str, str]) -> dict[str, str]:
-        """Until all are echoed at their version, "" being any; returns those that failed."""
+    async def _until(self, ask: Ask, wanted: dict[str, str], since: float) -> dict[str, str]:
+        """Until all are echoed at their version, "" being any, or have failed since then; returns those that failed."""
         failed: dict[str, str] = {}
         loop = asyncio.get_running_loop()
         began, pause = loop.time(), 0.0005
         while wanted:
             for name, echo in (await ask(wanted)).items():
                 version = wanted.get(name, "-")
-                if echo.refused and (not version or echo.refused_version == version):
+                if name in wanted and echo.refused and echo.refused_at >= since:
                     failed[name] = echo.refused
                     del wanted[name]
                 elif echo.version and version in ("", echo.version):

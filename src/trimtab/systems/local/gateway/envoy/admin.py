@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from trimtab.model.clock import parse_time
+
 if TYPE_CHECKING:
     import aiohttp
 
@@ -28,11 +30,12 @@ class AdminError(OSError):
 
 
 class Echo(msgspec.Struct, frozen=True):
-    """What Envoy says of one resource: the version in force, and why it refused a later one."""
+    """What Envoy says of one resource: the version in force, and why and when (in seconds of the clock) it failed at a later
+    one. Of a listener's failure it does not say which version that was."""
 
     version: str
     refused: str = ""
-    refused_version: str = ""
+    refused_at: float = 0.0
 
 
 class Admin:
@@ -78,7 +81,7 @@ class Admin:
             found[str(each.get("name"))] = Echo(
                 str((each.get("active_state") or {}).get("version_info") or ""),
                 str(error.get("details") or ""),
-                str(error.get("version_info") or ""),
+                _seconds(error.get("last_update_attempt")),
             )
         return found
 
@@ -150,6 +153,13 @@ class Admin:
         if self._folder >= 0:
             os.close(self._folder)
             self._folder = -1
+
+
+def _seconds(moment: object) -> float:
+    try:
+        return parse_time(moment).timestamp() if isinstance(moment, str) else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _decoded(answer: bytes, kind: type[T]) -> T:
