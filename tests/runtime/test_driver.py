@@ -282,6 +282,24 @@ async def test_a_reconcile_comes_again_when_it_said_so(client: ApiClient, namesp
         assert len(doer.seen) == 12
 
 
+async def test_of_those_that_come_again_the_urgent_comes_first(client: ApiClient, namespace: str) -> None:
+    clock = FakeClock()
+
+    async def later(doer: Doer, request: Request) -> Result:
+        return Result(requeue_after=30, priority=1 if request.name == "urgent" else 0)
+
+    manager = Manager(client, clock=clock)
+    doer = Doer(namespace, later, concurrency=1)
+    manager.add(doer)
+    async with running(manager):
+        for number, name in enumerate(("a", "b", "urgent"), 1):
+            await client.create(widget(name, namespace))
+            await doer.seen.reach(number)
+        await clock.advance(30)
+        await doer.seen.reach(6)
+        assert doer.names == ["a", "b", "urgent", "urgent", "a", "b"]
+
+
 async def test_a_terminal_error_is_not_tried_again_before_the_object_changes(client: ApiClient, namespace: str) -> None:
     clock = FakeClock()
 

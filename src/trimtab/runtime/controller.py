@@ -27,10 +27,12 @@ O = TypeVar("O", bound=Object)  # noqa: E741 - an object
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """When to reconcile again without a change: in so many seconds; or soon, with a growing back-off; else not."""
+    """When to reconcile again without a change: in so many seconds; or soon, with a growing back-off; else not. Of those
+    that are due, a higher `priority` goes first; fresh changes have 0. If not set, it stays as it was this time."""
 
     requeue_after: float | None = None
     requeue: bool = False
+    priority: int | None = None
 
 
 class TerminalError(Exception):

@@ -283,13 +283,14 @@ class Driver:
         after = result.requeue_after
         if after is not None and not 0 <= after < _YEARS:
             raise ValueError(f"requeue_after={after} is no number of seconds")
+        priority = self.queue.priority(request) if result.priority is None else result.priority
         if after == 0 or (after is None and result.requeue):
-            self.queue.add_rate_limited(request, self.queue.priority(request))
+            self.queue.add_rate_limited(request, priority)
             return "requeue"
         self.queue.forget(request)
         if after is None:
             return "success"
-        self.queue.add_after(request, after, self.queue.priority(request))
+        self.queue.add_after(request, after, priority)
         return "requeue_after"
 
     def _failed(self, request: Request, error: Exception, *, again: bool = True) -> None:

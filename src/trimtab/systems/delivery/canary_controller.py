@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
@@ -19,11 +20,14 @@ from trimtab.runtime.finalizers import finalizer
 from trimtab.runtime.index import Index
 from trimtab.runtime.objects import is_deleting
 from trimtab.systems.delivery.kinds import CanaryDeployment, ReleaseGroup
+from trimtab.systems.delivery.kinds.fields import OWNER
 
 if TYPE_CHECKING:
     from trimtab.systems.delivery.releasing import Releaser
 
 FINALIZER = "delivery.trimtab.dev/traffic"
+UNDER_WAY = 1
+"""The priority of a run that goes on: its check comes before what is yet to begin."""
 
 
 def _configs(canary: CanaryDeployment) -> Iterable[str]:
@@ -41,11 +45,18 @@ def _driven(canary: CanaryDeployment) -> Iterable[str]:
 
 
 def _of_config_map(change: Change) -> list[Request]:
-    return change.informers.indexed(CanaryDeployment, "configs", f"ConfigMap/{change.request}")
+    return change.informers.indexed(CanaryDeployment, "configs", f"ConfigMap/{change.request}") + _of_copy(change)
 
 
 def _of_secret(change: Change) -> list[Request]:
-    return change.informers.indexed(CanaryDeployment, "configs", f"Secret/{change.request}")
+    return change.informers.indexed(CanaryDeployment, "configs", f"Secret/{change.request}") + _of_copy(change)
+
+
+def _of_copy(change: Change) -> list[Request]:
+    """Of a copy that somebody deleted: pods of stable may need it at any time."""
+    copy = change.old if change.new is None else None
+    owner = (copy.metadata.labels or {}).get(OWNER) if copy is not None else None
+    return [Request(change.request.namespace, owner)] if owner else []
 
 
 def _of_virtual_service(change: Change) -> list[Request]:
@@ -95,7 +106,11 @@ class CanaryController(Controller[CanaryDeployment]):
             wait = await self.releaser.let_go(canary) if FINALIZER in (canary.metadata.finalizers or ()) else None
             if wait is not None:
                 return Result(requeue_after=wait)
-        return await finalizer(self.client, canary, FINALIZER, apply=self.releaser.release, cleanup=_gone)
+        result = await finalizer(self.client, canary, FINALIZER, apply=self.releaser.release, cleanup=_gone)
+        if result is None or result.requeue_after is None:
+            return result
+        under_way = bool(canary.status and canary.status.run)
+        return msgspec.structs.replace(result, priority=UNDER_WAY if under_way else 0)
 
 
 async def _gone(canary: CanaryDeployment) -> Result | None:
