@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TRIMTAB_DATA ?= .trimtab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test unit lint format bench bench-quick docs cluster test-cluster test-dataplane packages clean
+.PHONY: help setup up test unit lint format bench bench-quick docs cluster test-cluster test-dataplane test-slow packages clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -25,7 +25,7 @@ up: setup ## run the control plane on this machine
 test: setup packages lint unit ## lint, then every fast test
 
 unit: setup
-	TRIMTAB_REQUIRE_POSTGRES=1 $(BIN)/pytest -n 2 --dist loadfile -m "not cluster and not dataplane"
+	TRIMTAB_REQUIRE_POSTGRES=1 $(BIN)/pytest -n 2 --dist loadfile -m "not cluster and not dataplane and not slow"
 
 lint: setup ## ruff, mypy, import contracts
 	$(BIN)/ruff check .
@@ -45,6 +45,9 @@ cluster: ## build a real kube-apiserver and etcd to compare with (once, outside 
 
 test-cluster: setup packages cluster ## the tests that need the real kube-apiserver, the differential test among them
 	TRIMTAB_REQUIRE_CLUSTER=1 TRIMTAB_DIFFERENTIAL_EXAMPLES=100 $(BIN)/pytest -m cluster
+
+test-slow: setup packages ## hostile input, and kills at random moments
+	$(BIN)/pytest -n 2 --dist loadfile -m slow
 
 test-dataplane: setup packages ## whole releases on real Envoy and Prometheus, under load
 	$(BIN)/pytest -m dataplane

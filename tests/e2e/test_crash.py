@@ -5,8 +5,12 @@ import threading
 from http.client import HTTPException
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.raw import Raw
 from trimtab.testing.embedded import TrimtabServer
+
+pytestmark = pytest.mark.slow
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

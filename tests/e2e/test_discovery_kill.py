@@ -32,6 +32,8 @@ from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 SEED = 20261116
 KILLS = 8

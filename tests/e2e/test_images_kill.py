@@ -30,6 +30,8 @@ from trimtab.testing.nats import NatsServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 TAGS = 40
 KILLS = 6

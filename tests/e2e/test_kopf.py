@@ -13,6 +13,8 @@ from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
+pytestmark = pytest.mark.slow
+
 OPERATOR = Path(__file__).with_name("keeper.py")
 
 

@@ -32,6 +32,8 @@ from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = str(Path(sys.executable).with_name("trimtab"))
 COMPUTE = Path(__file__).resolve().parents[2] / "examples" / "rest" / "compute.json"
 GROUP = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/web"

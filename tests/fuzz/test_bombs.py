@@ -10,6 +10,8 @@ from tests.e2e.raw import Raw
 from tests.fuzz.conftest import Victim, sound
 from tests.fuzz.wire import written
 
+pytestmark = pytest.mark.slow
+
 MAPS = b"/api/v1/namespaces/default/configmaps"
 CRDS = b"/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
 JSON, YAML = b"application/json", b"application/yaml"

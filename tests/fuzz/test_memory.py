@@ -1,8 +1,12 @@
 """What clients bring and leave is forgotten: memory does not grow with the number of connections, writes or slow watchers."""
 
+import pytest
+
 from tests.e2e.raw import Raw
 from tests.fuzz.conftest import Victim
 from tests.fuzz.wire import written
+
+pytestmark = pytest.mark.slow
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 LARGE = {"metadata": {"name": "large"}, "data": {"text": "x" * 400_000}}

@@ -8,6 +8,8 @@ import pytest
 from tests.fuzz.asks import ask
 from tests.fuzz.conftest import Victim, sound
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("who", ["admin", "keeper", "anonymous"])
 def test_every_request_is_answered(who: str, victim: Victim, budget: float, seed: int) -> None:

@@ -14,6 +14,8 @@ from tests.fuzz.conftest import Victim, sound
 from tests.fuzz.documents import scrambled
 from tests.fuzz.wire import Line
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"Host: x\r\n"
 MAPS = b"/api/v1/namespaces/default/configmaps"
 REFUSED = {
