@@ -11,11 +11,13 @@ from msgspec import UNSET
 
 from tests.systems.delivery.stage import Stage
 from tests.systems.delivery.test_triggers import at_ten
+from trimtab.client.protocol import Ref
 from trimtab.model.clock import parse_time
 from trimtab.model.istio import VirtualService
-from trimtab.model.kubernetes import Deployment
+from trimtab.model.kubernetes import ControllerRevision, Deployment
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.status import write_status
+from trimtab.systems.delivery.revisions.snapshots import name_of
 
 
 async def foreign(stage: Stage, name: str = "web-canary") -> None:
@@ -114,3 +116,42 @@ async def test_a_window_in_which_the_weight_was_another_is_discarded_although_it
         canary = await here.until(lambda status: status.run and status.run.checks)
     began = parse_time(canary.status.run.checks[0].window_start)
     assert began > parse_time(before.status.run.verified)
+
+
+@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="a conflict stops all, also the way back of traffic")
+async def test_traffic_leaves_a_canary_whose_deployment_another_has_replaced(here: Stage) -> None:
+    async with here.working():
+        await here.stable()
+        await here.image("web:2")
+        await here.until(at_ten)
+    await here.client.delete(Ref(Deployment, "web-canary", here.namespace))
+    await foreign(here)
+    async with here.working():
+        async with asyncio.timeout(5):
+            await here.until(lambda status: not status.canary_weight)
+        assert await here.weight() == 0
+
+
+@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="a clock that was ahead stops checks until it is as late")
+async def test_a_clock_that_is_set_back_does_not_stop_the_checks(here: Stage) -> None:
+    async with here.working():
+        await here.stable()
+        await here.image("web:2")
+        await here.until(at_ten)
+        here.clock.leap(-24 * 3600)
+        async with asyncio.timeout(5):
+            await here.until(lambda status: status.run and status.run.checks)
+
+
+@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="nothing moves without the snapshot, not even traffic")
+async def test_a_run_can_be_aborted_although_the_snapshot_of_stable_was_deleted(here: Stage) -> None:
+    async with here.working():
+        stable = await here.stable()
+        await here.image("web:2")
+        await here.until(at_ten)
+        name = name_of("web", stable.status.stable_revision)
+        await here.client.delete(Ref(ControllerRevision, name, here.namespace))
+        await here.quiet()
+        await here.change(lambda spec: spec.update(abort=True))
+        async with asyncio.timeout(5):
+            await here.until(lambda status: not status.canary_weight)
