@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -37,17 +37,21 @@ class Witness:
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client, self._namespace = client, namespace
         self._told: list[Told] = []
+        self._since: dict[Any, str] = {}
         self._news = asyncio.Event()
         self.now: dict[tuple[str, str], Document] = {}
 
     @contextlib.asynccontextmanager
-    async def watching(self) -> Any:
-        tasks = []
+    async def watching(self, client: ApiClient | None = None) -> AsyncIterator[Witness]:
+        """Again after a while, perhaps by another client, it goes on where it was: nothing is missed."""
+        self._client = client or self._client
         for kind in KINDS:
-            listing = await self._client.list(kind, Query(namespace=self._namespace))
-            for found in listing.items:
-                self._hear(kind.__name__, found, gone=False)
-            tasks.append(asyncio.create_task(self._follow(kind, listing.revision)))
+            if kind not in self._since:
+                listing = await self._client.list(kind, Query(namespace=self._namespace))
+                self._since[kind] = listing.revision
+                for found in listing.items:
+                    self._hear(kind.__name__, found, gone=False)
+        tasks = [asyncio.create_task(self._follow(kind)) for kind in KINDS]
         try:
             yield self
         finally:
@@ -55,12 +59,14 @@ class Witness:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    async def _follow(self, kind: Any, since: str) -> None:
-        events = self._client.watch(kind, Query(namespace=self._namespace), since)
-        async with contextlib.aclosing(events) as stream:
-            async for event in stream:
-                if event.object is not None and event.type is not EventType.BOOKMARK:
-                    self._hear(kind.__name__, event.object, gone=event.type is EventType.DELETED)
+    async def _follow(self, kind: Any) -> None:
+        with contextlib.suppress(OSError):  # the server was killed
+            events = self._client.watch(kind, Query(namespace=self._namespace), self._since[kind])
+            async with contextlib.aclosing(events) as stream:
+                async for event in stream:
+                    if event.object is not None and event.type is not EventType.BOOKMARK:
+                        self._since[kind] = str(event.object.metadata.resource_version)
+                        self._hear(kind.__name__, event.object, gone=event.type is EventType.DELETED)
 
     def _hear(self, kind: str, found: Any, *, gone: bool) -> None:
         name, raw = found.name, found.raw
