@@ -206,3 +206,16 @@ async def test_clusters_that_envoy_refuses_are_named_and_the_others_stay(gateway
         assert outcome.clusters == {name}
         assert await ask(url) == {"200 web": 1}
         assert (await controller._teller.tell(config)).clusters == frozenset()
+
+
+async def test_nobody_waits_for_routes_that_no_listener_goes_by(gateway: Gateway) -> None:
+    async with gateway.working():
+        async with asyncio.timeout(8):  # less than Envoy gets to echo something
+            assert (await gateway.published())["ingress"]
+        await gateway.service("web")
+        await gateway.backend("web")
+        assert await ask(await gateway.serving("web")) == {"200 web": 1}
+        await gateway.client.delete(Ref(Service, "web", "shop"))
+        async with asyncio.timeout(8):
+            await gateway.virtual_service("web", [to(("web", 100))])
+            assert (await gateway.live("web"))["status"] == "True"

@@ -92,7 +92,12 @@ class DeploymentController(Controller[Deployment]):
             created=created,
             refused=refused,
         )
-        await write_status(self.client, deployment, status)
+        try:
+            await write_status(self.client, deployment, status)
+        except StatusError as error:
+            if error.code != 404:  # it is gone
+                raise
+            return None
         again = [wait for wait in (deadline_in(status, deadline, now), self._next_available(pods, steady)) if wait]
         if refused:
             again.append(5.0)

@@ -73,7 +73,8 @@ class Teller:
         removed, clusters = await self._tell_clusters(config)
         versions = await self._write_routes(config)
         await self._tell_listeners(config)
-        refused = await self._await_routes(versions)
+        read = {name for name, readers in config.readers.items() if not self._listeners.keys().isdisjoint(readers)}
+        refused = await self._await_routes({name: each for name, each in versions.items() if name in read})
         if removed:
             self._files.put(CLUSTERS, config.clusters.values())
         return Outcome(refused, clusters, dict(self._failed))

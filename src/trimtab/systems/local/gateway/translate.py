@@ -30,6 +30,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     clusters: dict[str, Document]
     routes: dict[str, Document]
     """The tables."""
+    readers: dict[str, tuple[str, ...]]
+    """The listeners that go by a table: Envoy reads none that has no such listener."""
     problems: dict[Key, tuple[Problem, ...]]
     """Of VirtualServices."""
     rule_problems: dict[Key, tuple[Problem, ...]]
@@ -74,6 +76,7 @@ def translate(
             requests = reading.http(entry) if reading is not None and reading.has_http else memory.plain(cluster)
             hosts.append({"name": name, "domains": [name], "routes": requests})
     routed = {MESH: listeners.by_entry(MESH, hosts)}
+    readers = {MESH: tuple(str(host["name"]) for host in hosts), INGRESS: (INGRESS,)}
     if world.ingress:
         told[INGRESS] = listeners.http(INGRESS, "127.0.0.1", world.ingress, INGRESS)
         routed[INGRESS] = listeners.by_host(INGRESS, _ingress(readings, world, carriers, notes))
@@ -81,6 +84,7 @@ def translate(
         listeners=told,
         clusters=made,
         routes=routed,
+        readers=readers,
         problems={key: (*judged[key].problems, *_said(key, refused), *noted) for key, noted in notes.items()},
         rule_problems=rule_problems,
         carriers={key: tuple(found) for key, found in carriers.items()},

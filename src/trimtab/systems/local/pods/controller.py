@@ -26,10 +26,10 @@ from trimtab.runtime.tasks import ended
 from trimtab.systems.local.gateway.addresses import ENDPOINTS
 from trimtab.systems.local.pods.addresses import Addresses
 from trimtab.systems.local.pods.leftovers import end_all, end_strays
-from trimtab.systems.local.pods.logs import rotate
+from trimtab.systems.local.pods.logs import rotate_all
 from trimtab.systems.local.pods.names import FINALIZER, RUNTIME
 from trimtab.systems.local.pods.podman import Runtimes
-from trimtab.systems.local.pods.records import Folder, folders
+from trimtab.systems.local.pods.records import Folder
 from trimtab.systems.local.pods.run import PodRun, Stage
 from trimtab.systems.local.pods.setting import Setting
 from trimtab.systems.local.pods.status import pod_status, scheduled
@@ -37,7 +37,7 @@ from trimtab.systems.local.pods.truth import Truth
 from trimtab.systems.local.pods.volumes import variable
 
 FAREWELL = 15.0  # seconds that processes get when the home ends; a controller's stop may take 30
-ROTATED = 2.0  # seconds between looks at the logs
+ROTATED = 1.0  # seconds between looks at the logs
 
 
 @Predicate
@@ -178,9 +178,7 @@ class PodController(Controller[Pod]):
     async def _rotate(self) -> None:
         while True:
             await self.clock.sleep(ROTATED)
-            for folder in list(folders(self._root)):
-                for log in folder.path.glob("*.log"):
-                    await asyncio.to_thread(rotate, log)
+            await asyncio.to_thread(rotate_all, self._root)
 
 
 def root_of(context: Context) -> Path:

@@ -10,17 +10,26 @@ import contextlib
 import os
 from pathlib import Path
 
+from trimtab.systems.local.pods.records import folders
+
 MOST = 10_000_000  # bytes
+
+
+def rotate_all(root: Path) -> None:
+    """The logs of all pods."""
+    for folder in folders(root):
+        for log in folder.path.glob("*.log"):
+            rotate(log)
 
 
 def rotate(log: Path, most: int = MOST) -> bool:
     """Whether it was too long. Blocks for as long as a copy takes. It is cut also when there is no room for a copy: that
     may be all that the disk is full of."""
     try:
+        size = log.stat().st_size
+        if size < most:
+            return False
         with log.open("rb") as whole:
-            size = os.fstat(whole.fileno()).st_size
-            if size < most:
-                return False
             whole.seek(max(0, size - most))
             _keep(whole.read(most), log.with_suffix(".log.1"))
         os.truncate(log, 0)

@@ -99,8 +99,12 @@ def _write(place: Path, name: str, data: bytes) -> None:
     if path.is_absolute() or ".." in path.parts:
         raise CannotStart(CONFIG, f'"{name[:100]}" leaves its volume')
     file = place / path
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = file.with_name(f".{file.name}.new")
-    new.touch(mode=0o600)
-    new.write_bytes(data)
-    new.replace(file)
+    new = place / ".new"  # a name may be as long as names can be: nothing fits beside it
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
+        new.touch(mode=0o600)
+        new.write_bytes(data)
+        new.replace(file)
+    except OSError as error:
+        raise CannotStart(CONFIG, f'"{name[:100]}" cannot be written: {error.strerror}') from None
