@@ -11,9 +11,11 @@ from typing import Any
 from tests.systems.images.station import LeapClock
 from trimtab.client.api import ApiClient
 from trimtab.client.transport import Call, Reply
+from trimtab.server.local import LocalTransport
 
-STILL = 0.008
-"""Seconds without a call after which all are taken to wait."""
+NAPS, NAP, LONG_NAP = 5, 0.002, 0.012
+"""So many naps in a row without a call, and all are taken to wait. Each lets everybody else of this process have a turn; a
+server outside needs longer ones."""
 FAR = 10.0
 """Seconds that time leaps at most."""
 
@@ -24,7 +26,7 @@ class Busy:
     def __init__(self, client: ApiClient) -> None:
         self._transport, self._going, self._calls = client.transport, 0, 0
         self.client = ApiClient(self, client.scheme, namespace=client.namespace)
-        self.still = STILL
+        self._nap = NAP if isinstance(client.transport, LocalTransport) else LONG_NAP
 
     async def call(self, call: Call) -> Reply:
         with self.at_work():
@@ -52,11 +54,11 @@ class Busy:
 
     async def over(self) -> None:
         """When nothing has happened for a while."""
-        still = False
-        while not still:
+        still = 0
+        while still < NAPS:
             calls = self._calls
-            await asyncio.sleep(self.still)
-            still = not self._going and self._calls == calls
+            await asyncio.sleep(self._nap)
+            still = still + 1 if not self._going and self._calls == calls else 0
 
 
 class IdleClock(LeapClock):

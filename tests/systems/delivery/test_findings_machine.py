@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from msgspec import UNSET
 
 from tests.systems.delivery.stage import spec
@@ -60,7 +59,6 @@ def facts(given: Any, **more: Any) -> Facts:
     return Facts(**{**said, **pods, "spec": given, **more})
 
 
-@pytest.mark.xfail(strict=True, reason="looked at a hundred times a second: wait is 0.0 when the routes are live")
 def test_a_way_back_that_waits_for_stable_does_not_spin() -> None:
     status, given = running("RollingBack", weight=50, result="Failed")
     move = advance(status, facts(given, stable=NONE_READY))
@@ -68,7 +66,6 @@ def test_a_way_back_that_waits_for_stable_does_not_spin() -> None:
     assert move.after is None or move.after >= 1.0
 
 
-@pytest.mark.xfail(strict=True, reason="a pause keeps traffic at pods that are gone")
 def test_a_pause_keeps_no_traffic_at_a_canary_without_ready_pods() -> None:
     status, given = running("Progressing", weight=10, verified=stamp(NOW), verified_weight=10)
     paused = {PAUSE: "lunch"}
@@ -78,7 +75,6 @@ def test_a_pause_keeps_no_traffic_at_a_canary_without_ready_pods() -> None:
     assert move.status.run.weight == 0
 
 
-@pytest.mark.xfail(strict=True, reason="each yes is noted again, until the status holds no more")
 def test_a_webhook_that_says_yes_while_a_person_is_waited_for_is_noted_once() -> None:
     hook = {"name": "door", "type": "ConfirmRollout", "url": "http://127.0.0.1:1/"}
     status, given = running("WaitingRollout", {"manual": ["Rollout"], "webhooks": [hook]})
@@ -115,7 +111,6 @@ def of(name: str, state: Any) -> MemberStatus:
 GROUP = convert({"members": [{"name": "a"}, {"name": "b"}]}, ReleaseGroupSpec)
 
 
-@pytest.mark.xfail(strict=True, reason="who has gone on to a third revision is waited for for ever")
 def test_a_member_that_serves_something_newer_is_not_waited_for_when_all_go_back() -> None:
     status = rolling_back(of("a", "Promoted"), of("b", "Promoting"))
     known = {"a": Fact(stable="a-3"), "b": Fact(stable="b-1", failed=("b-run",))}

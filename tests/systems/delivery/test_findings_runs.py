@@ -6,7 +6,6 @@ import asyncio
 import copy
 from typing import Any
 
-import pytest
 from msgspec import UNSET
 
 from tests.systems.delivery.stage import Stage
@@ -36,7 +35,6 @@ async def foreign(stage: Stage, name: str = "web-canary") -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="it waits, spinning, for what it may not remove")
 async def test_a_deployment_of_others_with_the_canarys_name_does_not_keep_a_run_from_its_end(here: Stage) -> None:
     await foreign(here)
     async with here.working():
@@ -47,7 +45,6 @@ async def test_a_deployment_of_others_with_the_canarys_name_does_not_keep_a_run_
     assert (await here.document(Deployment, "web-canary"))["spec"]["template"]["spec"]["containers"][0]["name"] == "x"
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="nothing moves while the canary cannot be made")
 async def test_a_run_whose_canary_cannot_be_made_can_be_aborted(here: Stage) -> None:
     await foreign(here)
     async with here.working():
@@ -63,7 +60,6 @@ def condition_of(status: Any) -> str:
     return next((each.reason for each in status.conditions or () if each.type == "Ready"), "")
 
 
-@pytest.mark.xfail(strict=True, reason="a weight is set before it is seen whether the canary is still ready")
 async def test_a_weight_that_was_written_before_a_crash_is_not_given_to_a_canary_that_died_meanwhile(
     here: Stage,
 ) -> None:
@@ -82,7 +78,6 @@ async def test_a_weight_that_was_written_before_a_crash_is_not_given_to_a_canary
     assert ("web", 50) not in here.players.weights
 
 
-@pytest.mark.xfail(strict=True, reason="what was said on the way back is taken for what was said before")
 async def test_a_retry_that_is_said_on_the_way_back_is_heard(here: Stage) -> None:
     async with here.working():
         await here.stable(analysis={"scaleDownDelay": "30s"})
@@ -97,7 +92,6 @@ async def test_a_retry_that_is_said_on_the_way_back_is_heard(here: Stage) -> Non
     assert len(canary.status.history) == 2, "it does not run again"
 
 
-@pytest.mark.xfail(strict=True, reason="that the routes were others for a while is not seen when nobody looked")
 async def test_a_window_in_which_the_weight_was_another_is_discarded_although_it_is_right_again(here: Stage) -> None:
     async with here.working():
         await here.stable()
@@ -118,7 +112,6 @@ async def test_a_window_in_which_the_weight_was_another_is_discarded_although_it
     assert began > parse_time(before.status.run.verified)
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="a conflict stops all, also the way back of traffic")
 async def test_traffic_leaves_a_canary_whose_deployment_another_has_replaced(here: Stage) -> None:
     async with here.working():
         await here.stable()
@@ -132,7 +125,6 @@ async def test_traffic_leaves_a_canary_whose_deployment_another_has_replaced(her
         assert await here.weight() == 0
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="a clock that was ahead stops checks until it is as late")
 async def test_a_clock_that_is_set_back_does_not_stop_the_checks(here: Stage) -> None:
     async with here.working():
         await here.stable()
@@ -143,7 +135,6 @@ async def test_a_clock_that_is_set_back_does_not_stop_the_checks(here: Stage) ->
             await here.until(lambda status: status.run and status.run.checks)
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="nothing moves without the snapshot, not even traffic")
 async def test_a_run_can_be_aborted_although_the_snapshot_of_stable_was_deleted(here: Stage) -> None:
     async with here.working():
         stable = await here.stable()

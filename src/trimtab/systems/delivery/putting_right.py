@@ -55,7 +55,8 @@ class Enforcer:
         run = world.run_of(status)
         running = await snapshots.load(self._client, canary, run.revision) if run is not None else None
         replicas = await self._replicas(canary)
-        documents = world.wanted(canary, status, stable, running, replicas)
+        given = await self._given(canary, status)
+        documents = world.wanted(canary, given, stable, running, replicas)
         enforced = await enforce(
             self._client,
             canary,
@@ -66,7 +67,7 @@ class Enforcer:
         )
         told, conflicts = list(enforced.drifts), list(enforced.conflicts)
         if routing.is_reference(canary):
-            driven = await drive(self._client, canary, world.traffic(canary, status), dry=dry)
+            driven = await drive(self._client, canary, world.traffic(canary, given), dry=dry)
             told += driven.drifts
             conflicts += driven.conflicts
         refused = {each.name: each.why for each in conflicts if each.kind == "Deployment" and each.refused}
@@ -109,7 +110,15 @@ class Enforcer:
             )
         found = await world.virtual_service_of(self._client, canary)
         live, wait = world.live(found.raw if found is not None else None, analysis, self._clock.now(), run)
-        return world.Seen(stable=stable_pods, canary=canary_pods, live=live, wait=wait, drifted=drifted, drifts=drifts)
+        return world.Seen(
+            stable=stable_pods,
+            canary=canary_pods,
+            live=live,
+            wait=wait,
+            drifted=drifted,
+            routes=(found.metadata.generation or 0) if found is not None else 0,
+            drifts=drifts,
+        )
 
     async def _explained(
         self, canary: CanaryDeployment, role: str, revision: str, document: Document | None, least: int
@@ -122,6 +131,15 @@ class Enforcer:
         listed = (await self._client.list(Pod, Query(namespace=canary.namespace, labels=labels))).items
         why = next((text for pod in listed if (text := _why(pod.raw or {}))), "")
         return msgspec.structs.replace(found, message=f"{found.message}: {why}" if why else found.message)
+
+    async def _given(self, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> CanaryDeploymentStatus:
+        """The status whose traffic is set: no weight goes to pods that died since it was decided."""
+        run = world.run_of(status)
+        if run is None or not run.weight or status.phase not in world.WITH_CANARY:
+            return status
+        _, other = await world.documents_of(self._client, canary)
+        ready = world.pods(other, run.revision, 1).ready
+        return status if ready else status.replace(run=run.replace(weight=0))
 
     async def _replicas(self, canary: CanaryDeployment) -> int:
         """Of stable, as it is: an autoscaler may have changed it."""

@@ -31,8 +31,8 @@ from trimtab.systems.delivery.hooks.calling import Hooks
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, ReleaseGroup, RunStatus
 from trimtab.systems.delivery.kinds.canary import Drift
 from trimtab.systems.delivery.letting_go import LettingGo
-from trimtab.systems.delivery.machine.advance import advance, needed
-from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Outcome
+from trimtab.systems.delivery.machine.advance import advance, interrupted, needed
+from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Outcome, Pods
 from trimtab.systems.delivery.machine.runs import analysis_of
 from trimtab.systems.delivery.measures import Measures
 from trimtab.systems.delivery.measuring.contract import SourceError
@@ -170,7 +170,7 @@ class Releaser:
         still = (fighting or canary.spec.suspend) and status.phase not in world.UNSTOPPABLE
         seen = await self._enforcer.enforced(canary, canary.status or status, dry=still)
         if isinstance(seen, Trouble):
-            return await self._frozen(canary, status, seen)
+            return await self._stopped(canary, status, target, seen)
         status = self._noted(canary, status, seen.drifts if not still else ())
         groups = (await self._client.list(ReleaseGroup, Query(namespace=canary.namespace))).items
         what, back = order(canary.name, status, groups)
@@ -185,6 +185,7 @@ class Releaser:
             live=seen.live,
             wait=seen.wait,
             drifted=seen.drifted,
+            routes=seen.routes,
             drifts=seen.drifts if still else (),
             order=what,
             order_revision=back,
@@ -198,6 +199,25 @@ class Releaser:
         if fighting and move.after is None and not isinstance(status.drift, UnsetType):
             peace = FIGHT_WINDOW - _age(status.drift, now) + 1.0  # then it is tried again
             move = msgspec.structs.replace(move, after=peace)
+        return await self._done(canary, status, facts, move, trouble)
+
+    async def _stopped(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, target: str, trouble: Trouble
+    ) -> tuple[CanaryDeployment, bool, float | None]:
+        """What is in the way holds a run; it can be left nevertheless."""
+        facts = Facts(
+            now=self._clock.now(),
+            generation=canary.metadata.generation or 0,
+            spec=canary.spec,
+            annotations=canary.metadata.annotations or {},
+            target=target,
+            stable=Pods(),
+            canary=Pods(),
+            live=False,
+        )
+        move = None if isinstance(status.run, UnsetType) else interrupted(status, status.run, facts)
+        if move is None:
+            return await self._frozen(canary, status, trouble)
         return await self._done(canary, status, facts, move, trouble)
 
     async def _asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Outcome:

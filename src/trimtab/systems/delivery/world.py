@@ -18,6 +18,7 @@ from trimtab.model.clock import parse_time
 from trimtab.model.duration import Duration
 from trimtab.model.istio import VirtualService
 from trimtab.model.kubernetes import Deployment
+from trimtab.runtime.owners import owned_by
 from trimtab.systems.delivery.kinds import Analysis, CanaryDeployment, CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Phase
 from trimtab.systems.delivery.kinds.fields import REVISION
@@ -116,7 +117,7 @@ def live(
     if run is not None:  # the server's clock may be behind ours: they were not written before they were wanted
         since = max(since, parse_time(run.since))
     found = verified(virtual_service, settle, since, now, mode)
-    return found.ok, None if math.isinf(found.wait) else found.wait
+    return found.ok, None if found.ok or math.isinf(found.wait) else found.wait
 
 
 def written(virtual_service: Document | None, now: datetime) -> datetime:
@@ -134,6 +135,8 @@ async def documents_of(client: CachedClient, canary: CanaryDeployment) -> tuple[
     found = []
     for name in (stable_name(canary), canary_name(canary)):
         deployment = await client.find(Deployment, name, canary.namespace)
+        if name == canary_name(canary) and deployment is not None and not owned_by(deployment, canary):
+            deployment = None  # of someone else
         found.append(None if deployment is None else deployment.raw)
     return found[0], found[1]
 
@@ -151,6 +154,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     wait: float | None
     drifted: bool
+    routes: int = 0
     drifts: tuple[str, ...] = ()
     """Each in a sentence."""
 

@@ -152,7 +152,7 @@ def _rolling_back(status: ReleaseGroupStatus, release: Release, facts: Mapping[s
     members = list(release.members)
     for place, member in enumerate(members):
         fact = facts.get(member.name)
-        if fact is None or (fact.stable == member.before and fact.revision != member.revision):
+        if fact is None or member.revision not in (fact.stable, fact.revision):
             members[place] = member.replace(state="RolledBack")
         elif member.state not in ("Promoted", "RollingBack", "RolledBack"):
             members[place] = member.replace(state="RollingBack")

@@ -152,6 +152,7 @@ class RunStatus(Spec):
     weight: Annotated[Weight, Meta(description="What the canary should get.")] = 0
     verified_weight: Annotated[Weight, Meta(description="What the data plane was seen to give it.")] = 0
     verified: Annotated[Time, Meta(description="Since when.")] | UnsetType = UNSET
+    routes: Annotated[int, Meta(ge=0, description="The generation of the VirtualService then.")] | UnsetType = UNSET
     window_start: Annotated[Time, Meta(description="The next check looks at what came after this.")] | UnsetType = UNSET
     next_check_time: Time | UnsetType = UNSET
     counters: Counters = Counters()

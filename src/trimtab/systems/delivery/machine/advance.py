@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from trimtab.systems.delivery.kinds import CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Promotion
 from trimtab.systems.delivery.kinds.fields import ABORT, PAUSE, PROMOTE_NOW
-from trimtab.systems.delivery.machine.analysing import progressing, waiting_promotion
+from trimtab.systems.delivery.machine.analysing import lost, progressing, touched, waiting_promotion
 from trimtab.systems.delivery.machine.beginning import initializing, stable, starting, waiting_rollout
 from trimtab.systems.delivery.machine.ending import finalising, promoting, returning, rolling_back
 from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Order, Outcome, Said
@@ -45,11 +45,13 @@ def advance(status: CanaryDeploymentStatus, facts: Facts, outcome: Outcome | Non
     run = status.run
     if isinstance(run, UnsetType):
         return initializing(status, facts) if status.phase == "Initializing" else stable(status, facts)
-    interrupted = _interrupted(status, run, facts)
-    if interrupted is not None:
-        return interrupted
+    leaves = interrupted(status, run, facts)
+    if leaves is not None:
+        return leaves
     if held(facts) and status.phase in _BEFORE_PROMOTION:
-        return Move(status=status)
+        # A pause changes nothing, but for traffic at pods that are gone.
+        moves = not facts.spec.suspend and not facts.fighting and run.weight and not facts.canary.ready
+        return (lost(status, run, facts) if moves else None) or Move(status=status)
     if not held(facts) and _stood_still(status):
         run = run.replace(since=stamp(facts.now), short_since=UNSET)
         status = status.replace(run=run)
@@ -59,7 +61,7 @@ def advance(status: CanaryDeploymentStatus, facts: Facts, outcome: Outcome | Non
 def needed(status: CanaryDeploymentStatus, facts: Facts) -> Need:
     """What must be asked before `advance`. Nothing is asked for a run that is about to be left."""
     run = status.run
-    if isinstance(run, UnsetType) or _interrupted(status, run, facts) is not None:
+    if isinstance(run, UnsetType) or interrupted(status, run, facts) is not None:
         return Need.NOTHING
     if held(facts) and status.phase in _BEFORE_PROMOTION:
         return Need.NOTHING
@@ -68,12 +70,15 @@ def needed(status: CanaryDeploymentStatus, facts: Facts) -> Need:
         return Need.NOTHING
     hooks = {hook.type for hook in analysis.webhooks}
     match status.phase:
-        case "WaitingRollout" if "ConfirmRollout" in hooks:
+        case "WaitingRollout" if "ConfirmRollout" in hooks and "ConfirmRollout" not in run.hooks_done:
             return Need.CONFIRM_ROLLOUT
         case "Starting" if facts.canary.ok and "PreRollout" in hooks and "PreRollout" not in run.hooks_done:
             return Need.PRE_ROLLOUT
         case "Progressing" | "WaitingPromotion" if (
-            not isinstance(run.next_check_time, UnsetType) and facts.live and not facts.drifted and facts.canary.ready
+            not isinstance(run.next_check_time, UnsetType)
+            and facts.live
+            and not touched(run, facts)
+            and facts.canary.ready
         ):
             return Need.CHECK
         case "Finalising" if not facts.canary.exists and "PostRollout" in hooks and "PostRollout" not in run.hooks_done:
@@ -95,7 +100,7 @@ def _stood_still(status: CanaryDeploymentStatus) -> bool:
     return stopped or invalid or ("Ready" in said and said["Ready"].reason in ("Conflict", "SnapshotMissing"))
 
 
-def _interrupted(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
+def interrupted(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
     """What ends a run from outside, or sends it straight out."""
     phase = status.phase
     if phase not in (*_BEFORE_PROMOTION, "Promoting"):

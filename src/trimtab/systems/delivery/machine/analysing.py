@@ -52,9 +52,9 @@ def entered_step(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, s
 def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
     """At a step."""
     analysis = _analysis(run)
-    lost = _lost(status, run, facts)
-    if lost is not None:
-        return lost
+    gone = lost(status, run, facts)
+    if gone is not None:
+        return gone
     seen = _verified(status, run, facts, analysis)
     if isinstance(seen, Move):
         return seen
@@ -85,9 +85,9 @@ def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, ou
 def waiting_promotion(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
     """All steps are passed; the checks go on until those who are asked agree."""
     analysis = _analysis(run)
-    lost = _lost(status, run, facts)
-    if lost is not None:
-        return lost
+    gone = lost(status, run, facts)
+    if gone is not None:
+        return gone
     seen = _verified(status, run, facts, analysis)
     if isinstance(seen, Move):
         return seen
@@ -146,7 +146,7 @@ def _frozen_gate(run: RunStatus) -> str:
     return f"{run.id}/frozen-{before + 1}"
 
 
-def _lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
+def lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
     """A canary without ready pods gets no traffic; it may come back a few times, and then the step begins anew."""
     if facts.canary.ready:
         return _short_of_pods(status, run, facts)
@@ -182,7 +182,7 @@ def _short_of_pods(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts)
 
 def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis) -> RunStatus | Move:
     """The run once its weight is live; else the move that waits for it. Routes that were touched start a new window."""
-    if facts.drifted and not isinstance(run.verified, UnsetType):
+    if touched(run, facts) and not isinstance(run.verified, UnsetType):
         run = run.replace(verified=UNSET, window_start=UNSET, next_check_time=UNSET, since=stamp(facts.now))
         return Move(status=status.replace(run=run), after=facts.wait)
     if not isinstance(run.verified, UnsetType):
@@ -196,10 +196,18 @@ def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, anal
     run = run.replace(
         verified=stamp(facts.now),
         verified_weight=run.weight,
+        routes=facts.routes or UNSET,
         window_start=stamp(facts.now),
         next_check_time=later(facts.now, interval),
     )
     return Move(status=status.replace(run=run), after=interval)
+
+
+def touched(run: RunStatus, facts: Facts) -> bool:
+    """Whether the routes were others for a while, also when nobody looked and they are right again."""
+    return facts.drifted or (
+        not isinstance(run.routes, UnsetType) and bool(facts.routes) and run.routes != facts.routes
+    )
 
 
 def _checked(run: RunStatus, facts: Facts, analysis: Analysis, outcome: Outcome) -> RunStatus:

@@ -66,7 +66,9 @@ def rolling_back(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, o
     if run.weight and (facts.stable.ready or facts.stable.ok or not facts.canary.ready):
         run = run.replace(weight=0, verified=UNSET)
         return Move(status=status.replace(run=run, canary_weight=0))
-    if run.weight or not facts.live:
+    if run.weight:
+        return Move(status=status, after=PODS)
+    if not facts.live:
         return Move(status=status, after=facts.wait)
     return Move(status=entered(status, run, "Finalising", facts.now, verified_weight=0))
 

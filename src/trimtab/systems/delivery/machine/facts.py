@@ -49,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     wait: float | None = None
     drifted: bool = False
+    routes: int = 0
+    """The generation of the VirtualService."""
     drifts: tuple[str, ...] = ()
     """What others changed and was not put back, because nothing may be touched now."""
     order: Order = Order.FREE

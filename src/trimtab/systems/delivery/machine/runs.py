@@ -98,7 +98,8 @@ def left(
     status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, result: Result, reason: str, message: str
 ) -> Move:
     """Back to stable, for this reason. The same way for what failed, was aborted, taken back or overtaken."""
-    status = _consumed(status, run, facts) if result == "Failed" else status
+    if result == "Failed":  # what is said from now on about trying again is heard
+        status = _consumed(status, run, facts).replace(failed_revision=run.revision, failed_token=token(facts))
     moved = entered(status, run, "RollingBack", facts.now, result=result, reason=reason, message=message[:1024])
     note = f"{short(run.revision)}: {message}"
     return Move(status=moved, said=(Said(result == "Failed", reason, note),))
@@ -134,9 +135,7 @@ def ended(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move:
         details=run.record,
     )
     status = status.replace(phase="Stable", run=UNSET, canary_weight=0, history=bounded(history, LIMIT))
-    if result == "Failed":
-        status = status.replace(failed_revision=run.revision, failed_token=token(facts))
-    elif result == "Succeeded":
+    if result == "Succeeded":
         rolled_back = not isinstance(run.promotion, UnsetType) and run.promotion.reason == "Group"
         status = status.replace(
             failed_revision=run.before if rolled_back else UNSET, failed_token=token(facts) if rolled_back else ""
