@@ -145,9 +145,8 @@ async def _overlaps(new: CanaryDeployment, namespace: str, reader: Reader) -> tu
     pods, own = labels(new.spec.deployment), (new.name, new.name + SUFFIX)
     return tuple(
         f'spec.deployment.selector: it overlaps with that of the Deployment "{other.name}"'
-        for other in _all(Deployment, await reader.list(Deployment, namespace))
+        for other in _all(Deployment, await reader.list(Deployment, namespace, f"!{OWNER}"))
         if other.name not in own
-        and OWNER not in (other.metadata.labels or {})
         and (selects(mapping(other.spec), pods) or selects(new.spec.deployment, labels(mapping(other.spec))))
     )
 
