@@ -85,10 +85,12 @@ async def _measured(scale: Scale, say: Callable[[str], None]) -> Figures:
 
 async def _idle(at: Home, seconds: float) -> tuple[float, float, float, int]:
     pids = (at.controllers(),), (at.server_pid,)
-    while True:
-        before = cpu_seconds(pids[0])
+    asked = await at.requests()
+    while True:  # events are sent when there is time
+        before, then = cpu_seconds(pids[0]), sum(asked.values())
         await asyncio.sleep(WINDOW)
-        if cpu_seconds(pids[0]) - before <= QUIET:
+        asked = await at.requests()
+        if cpu_seconds(pids[0]) - before <= QUIET and sum(asked.values()) - then <= 1:
             break
     asked, used, began = await at.requests(), [*map(cpu_seconds, pids)], time.monotonic()
     await asyncio.sleep(seconds)
