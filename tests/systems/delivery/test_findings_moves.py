@@ -11,7 +11,7 @@ from msgspec import UNSET
 from tests.systems.delivery.test_findings_machine import GOOD, NEW, NONE_READY, NOW, OLD, facts, running
 from trimtab.systems.delivery.kinds import CanaryDeploymentStatus, Check, Counters
 from trimtab.systems.delivery.kinds.canary import Promotion
-from trimtab.systems.delivery.kinds.fields import ABORT, APPROVE
+from trimtab.systems.delivery.kinds.fields import ABORT, APPROVE, PAUSE
 from trimtab.systems.delivery.machine.advance import advance, needed
 from trimtab.systems.delivery.machine.facts import Need, Order, Outcome, Pods
 from trimtab.systems.delivery.machine.runs import stamp
@@ -215,3 +215,22 @@ def test_a_newer_revision_waits_for_a_promotion_and_for_no_step() -> None:
     status, given = running("Promoting", **AT_STEP)
     assert advance(status, facts(given, target="v1:3", stable=NONE_READY)).status.phase == "Promoting"
     assert advance(status, facts(given, target="v1:3", stable=GOOD)).status.stable_revision == NEW
+
+
+def test_passes_are_of_one_step() -> None:
+    status, given = running("Progressing", next_check_time=stamp(DUE), **AT_STEP)
+    passed = Outcome(check=check("Pass"), settled="Advance", counters=Counters(passes=3, failed=1, held=0))
+    moved = advance(status, facts(given, now=DUE), passed).status
+    assert (moved.run.step, moved.run.counters) == (1, Counters(failed=1))
+    assert (moved.run.verified, moved.run.window_start, moved.run.next_check_time) == (UNSET, UNSET, UNSET)
+
+
+@pytest.mark.parametrize("why", ["suspend", "pause", "fight"])
+def test_nothing_begins_and_nothing_goes_on_while_it_is_held(why: str) -> None:
+    status, given = running("WaitingPromotion", step=1, checks=(check("Pass"),), **AT_STEP)
+    said: dict[str, Any] = {"annotations": {PAUSE: ""}} if why == "pause" else {"fighting": why == "fight"}
+    seen = facts(given.replace(suspend=why == "suspend"), **said)
+    assert advance(status, seen).status == status
+    assert advance(CanaryDeploymentStatus(phase="Stable", stable_revision=OLD), seen).status.run is UNSET
+    proven, _ = running("Promoting", **AT_STEP)
+    assert advance(proven, seen).status.phase == "Returning"
