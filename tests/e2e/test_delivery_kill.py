@@ -191,7 +191,7 @@ async def test_a_release_goes_on_whoever_was_killed_and_no_request_is_lost(tmp_p
                     await home.killed()
                 await home.ended(1)
             assert home.envoys == envoys
-            assert [restarts(pod) for pod in await home.pods()] == [0, 0]
+            assert not any(restarts(pod) for pod in await home.pods())
 
             async with home.witness.watching():
                 await home.apply("3")
@@ -202,7 +202,7 @@ async def test_a_release_goes_on_whoever_was_killed_and_no_request_is_lost(tmp_p
             async with home.witness.watching(home.client):
                 await home.ended(2)
             assert home.envoys == envoys
-            assert [restarts(pod) for pod in await home.pods()] == [0, 0]
+            assert not any(restarts(pod) for pod in await home.pods())
             said = await requests.said()
     finally:
         await home.stop()
@@ -210,7 +210,7 @@ async def test_a_release_goes_on_whoever_was_killed_and_no_request_is_lost(tmp_p
     outcomes = [run["outcome"] for run in home.witness.status("shop")["history"]]
     assert outcomes == ["Succeeded", "Succeeded"], home.witness.status("shop")["history"]
     assert not Laws("shop", STEPS, INTERVAL, retry=0.5).judge(home.witness.told())
-    assert len(before) == 4
+    assert len(before) >= 4
     assert "Non-2xx" not in said, said
     assert "Socket errors" not in said, said
     found = re.search(r"(\d+) requests in", said)

@@ -21,6 +21,7 @@ from trimtab.systems.delivery.kinds.canary import Promotion
 from trimtab.systems.delivery.kinds.fields import ABORT, PAUSE, PROMOTE_NOW
 from trimtab.systems.delivery.machine.analysing import lost, progressing, touched, waiting_promotion
 from trimtab.systems.delivery.machine.beginning import initializing, stable, starting, waiting_rollout
+from trimtab.systems.delivery.machine.clocks import rebased
 from trimtab.systems.delivery.machine.ending import finalising, promoting, returning, rolling_back
 from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Order, Outcome, Said
 from trimtab.systems.delivery.machine.runs import analysis_of, entered, left, seconds_until, short, stamp
@@ -42,6 +43,7 @@ _HANDLERS: dict[str, Handler] = {
 
 def advance(status: CanaryDeploymentStatus, facts: Facts, outcome: Outcome | None = None) -> Move:
     """The next move. `outcome` is what came of what `needed` said."""
+    status = rebased(status, facts.now)
     run = status.run
     if isinstance(run, UnsetType):
         return initializing(status, facts) if status.phase == "Initializing" else stable(status, facts)
@@ -60,6 +62,7 @@ def advance(status: CanaryDeploymentStatus, facts: Facts, outcome: Outcome | Non
 
 def needed(status: CanaryDeploymentStatus, facts: Facts) -> Need:
     """What must be asked before `advance`. Nothing is asked for a run that is about to be left."""
+    status = rebased(status, facts.now)
     run = status.run
     if isinstance(run, UnsetType) or interrupted(status, run, facts) is not None:
         return Need.NOTHING
