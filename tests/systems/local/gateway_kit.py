@@ -40,6 +40,7 @@ from trimtab.storage.scratch import Scratch
 from trimtab.store.memory import MemoryStore
 from trimtab.systems.local.gateway.addresses import ADDRESS
 from trimtab.systems.local.gateway.controller import RULES, GatewayController
+from trimtab.systems.local.gateway.envoy.process import Process
 
 __all__ = ["Gateway", "client", "gateway", "scheme", "server"]
 
@@ -154,6 +155,11 @@ class Gateway:
             await queue.close()
 
     async def close(self) -> None:
+        """Leave nothing behind, whatever a test did: nobody else would find it."""
+        left = Process(self.folder / "gateway")
+        if left.folder.is_dir():
+            await left.adopt()
+            await left.stop()
         for backend in self.backends:
             await backend.stop()
         for process in self._processes:

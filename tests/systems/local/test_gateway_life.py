@@ -18,6 +18,9 @@ from trimtab.model.istio import VirtualService
 from trimtab.model.kubernetes import Event, Service
 from trimtab.systems.local.gateway import controller as controller_module
 from trimtab.systems.local.gateway.controller import GatewayController
+from trimtab.systems.local.gateway.envoy.bootstrap import LISTENERS
+from trimtab.systems.local.gateway.envoy.files import Files
+from trimtab.systems.local.gateway.envoy.process import Process
 from trimtab.systems.local.gateway.telling import NotEchoed, Outcome
 from trimtab.systems.local.gateway.translate import translate
 
@@ -219,3 +222,23 @@ async def test_nobody_waits_for_routes_that_no_listener_goes_by(gateway: Gateway
         async with asyncio.timeout(8):
             await gateway.virtual_service("web", [to(("web", 100))])
             assert (await gateway.live("web"))["status"] == "True"
+
+
+async def test_a_new_envoy_hears_nobody_before_it_knows_who_answers(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.serving("web")
+        assert controller._files.resources(LISTENERS)
+    started: list[object] = []
+    start = Process._start
+
+    async def seen(process: Process, command: str) -> None:
+        started.append(Files(process.folder).resources(LISTENERS))
+        await start(process, command)
+
+    monkeypatch.setattr(Process, "_start", seen)
+    async with gateway.working():
+        await gateway.serving("web")
+    assert started == [[]]

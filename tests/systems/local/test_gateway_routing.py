@@ -8,6 +8,8 @@ import aiohttp
 
 from tests.systems.local.gateway_kit import PORT, Gateway, ask, client, condition, gateway, scheme, server, to
 from trimtab.model.istio import DestinationRule, VirtualService
+from trimtab.model.kubernetes import Service
+from trimtab.systems.local.gateway.addresses import ENDPOINTS
 
 __all__ = ["client", "gateway", "scheme", "server"]
 
@@ -208,3 +210,34 @@ async def test_a_destination_rule_that_is_no_good_is_told_so_and_the_service_goe
         assert condition(found)["status"] == "False"
         assert "consistentHash" in condition(found)["message"]
         assert await ask(url) == {"200 web": 1}
+
+
+async def test_all_pods_that_answer_are_named_however_many_they_are(gateway: Gateway) -> None:
+    await gateway.service("web")
+    for number in range(1, 31):
+        await gateway.pod("web", f"web-{number}", f"127.98.0.{number}")
+    async with gateway.working():
+        found = await gateway.until(
+            Service, "web", lambda each: (each.metadata.annotations or {}).get(ENDPOINTS, "").count(",") == 29
+        )
+        named = found.metadata.annotations[ENDPOINTS].split(",")
+        assert set(named) == {f"127.98.0.{number}:{PORT}" for number in range(1, 31)}
+
+
+async def test_names_as_long_as_they_can_be_break_nothing(gateway: Gateway) -> None:
+    await gateway.service("web")
+    await gateway.backend("web")
+    async with gateway.working():
+        await gateway.virtual_service("v" * 253, [to(("web", 100))], hosts=["web"])
+        assert (await gateway.live("v" * 253))["status"] == "True"
+        assert await ask(await gateway.serving("web")) == {"200 web": 1}
+
+
+async def test_a_host_that_is_none_is_not_given_to_envoy(gateway: Gateway) -> None:
+    await gateway.service("web")
+    async with gateway.working():
+        bad = {"headers": {"request": {"set": {"Host": "a b\r\nX: y"}}}}
+        await gateway.virtual_service("web", [to(("web", 100), **bad)])
+        found = await gateway.live("web")
+        assert found["status"] == "False"
+        assert "spec.http[0].headers.request.set.Host: is no host" in found["message"]

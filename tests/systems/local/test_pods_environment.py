@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.systems.local.pods_kit import Bench, Document, app, container, deployment, is_ready
+from trimtab.model.kubernetes import Deployment
 from trimtab.systems.local.pods.expansion import expand
 
 PRINT = "import json, os, sys, time; print(json.dumps([dict(os.environ), sys.argv[1:]]), flush=True); time.sleep(60)"
@@ -106,6 +107,25 @@ async def test_volumes_are_folders_that_variables_name(bench: Bench) -> None:
         assert (folder / "my-config" / "a" / "b.yaml").read_text() == "colour: red\n"
         assert (folder / "all" / "app.yaml").read_text() == "colour: red\n"
         assert (folder / "data").is_dir()
+
+
+async def test_a_file_has_a_name_as_long_as_names_can_be_and_one_that_cannot_be_written_is_named(bench: Bench) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "long", "namespace": "shop"}}
+    await bench.create({**config, "data": {"k" * 253: "here"}})
+    volumes = [{"name": "all", "configMap": {"name": "long"}}]
+    wrong = [{"name": "all", "configMap": {"name": "long", "items": [{"key": "k" * 253, "path": "p" * 256}]}}]
+    async with bench.running():
+        await bench.create(deployment("web", container(PRINT), pod={"volumes": volumes}))
+        (pod,) = await bench.until(lambda pods: pods and is_ready(pods[0]))
+        folder = bench.pods_folder / pod["metadata"]["uid"] / "volumes"
+        assert [path.name for path in (folder / "all").iterdir()] == ["k" * 253]
+        await bench.delete(Deployment, "web")
+        await bench.until(lambda pods: not pods)
+        await bench.create(deployment("bad", container(PRINT), pod={"volumes": wrong}))
+        (pod,) = await bench.until(
+            lambda pods: pods and app(pods[0]).get("state", {}).get("waiting", {}).get("message")
+        )
+        assert "cannot be written: File name too long" in app(pod)["state"]["waiting"]["message"]
 
 
 async def test_a_volume_that_is_not_to_be_had_is_named(bench: Bench) -> None:

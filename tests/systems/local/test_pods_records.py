@@ -44,6 +44,14 @@ async def test_a_process_is_known_by_its_start_and_not_by_its_number_alone(folde
     assert living(record) == 0
 
 
+async def test_a_process_that_had_ended_before_it_was_recorded_is_nobody(folder: Folder) -> None:
+    process = Process(spawn(["/bin/true"], environment={}, folder=folder.work, log=folder.log("app")))
+    await process.ended
+    record = record_of(process.pid)
+    assert record.start == 0
+    assert living(record) == 0
+
+
 async def test_a_process_whose_record_was_not_finished_is_found_by_its_mark(folder: Folder) -> None:
     mark = f"{folder.uid}/app/0"
     process = Process(sleeping(folder, mark))
@@ -98,6 +106,13 @@ def test_a_long_log_becomes_the_old_part_and_begins_anew(tmp_path: Path) -> None
     assert log.read_bytes() == b"new"
     assert (tmp_path / "app.log.1").read_bytes() == b"x" * 100
     assert not rotate(tmp_path / "none.log")
+
+
+async def test_what_only_the_owner_is_to_read_is_for_nobody_else(folder: Folder) -> None:
+    process = Process(sleeping(folder))
+    await process.end(5)
+    assert folder.log("app").stat().st_mode & 0o077 == 0
+    assert folder.path.stat().st_mode & 0o077 == 0
 
 
 def test_of_a_log_that_grew_too_fast_the_end_is_kept(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ class GatewayController(Controller[Service]):
 
     async def start(self) -> None:
         from trimtab.systems.local.gateway import ports
+        from trimtab.systems.local.gateway.envoy.bootstrap import LISTENERS
         from trimtab.systems.local.gateway.envoy.files import Files
         from trimtab.systems.local.gateway.envoy.process import Process
         from trimtab.systems.local.gateway.held import Held
@@ -111,6 +112,8 @@ class GatewayController(Controller[Service]):
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._files = Files(self._folder)
         self._process = Process(self._folder)
+        if not await self._process.adopt():
+            self._files.put(LISTENERS, ())  # a new Envoy hears nobody before it knows who answers now
         self._teller = Teller(self._files, self._process.admin)
         self._held = Held(self._folder / "held")
         self._ports = ports.load(self._folder / "ports.json")

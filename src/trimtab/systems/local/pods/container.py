@@ -9,6 +9,7 @@ A container that is found running after our own restart keeps the readiness that
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,20 +140,16 @@ class Container:
         mark = f"{setting.folder.uid}/{self.name}/{self.restarts}"
         while True:
             try:
-                self._launch = await self._made(mark)
+                self._launch = launch = await self._made(mark)
+                record = self._recorded(launch, mark)
                 break
             except CannotStart as problem:
                 self._wait(problem.reason, problem.message)
-            except FAILURES:
-                self._wait(CONFIG, "the API did not answer")
+            except FAILURES as error:
+                ours = isinstance(error, OSError) and (error.filename or error.errno == errno.ENOSPC)
+                self._wait(CONFIG, _said(error) if ours else "the API did not answer")
             waits += 1
             await setting.clock.sleep(min(30.0, pause(waits)))
-        launch, grace = self._launch, setting.grace
-        record = Record(container=self.name, mark=mark, restarts=self.restarts, name=launch.name, grace=grace)
-        setting.folder.make()
-        if launch.up is not None:
-            launch.up.unlink(missing_ok=True)
-        setting.folder.write(record)
         now = format_time(setting.clock.now())
         try:
             pid = spawn(
@@ -172,6 +169,18 @@ class Container:
         self._why = ""
         self.state = Running(now, pid)
         setting.changed()
+
+    def _recorded(self, launch: Launch, mark: str) -> Record:
+        """Written down before it is done."""
+        folder = self._setting.folder
+        record = Record(
+            container=self.name, mark=mark, restarts=self.restarts, name=launch.name, grace=self._setting.grace
+        )
+        folder.make()
+        if launch.up is not None:
+            launch.up.unlink(missing_ok=True)
+        folder.write(record)
+        return record
 
     async def _made(self, mark: str = "") -> Launch:
         setting = self._setting

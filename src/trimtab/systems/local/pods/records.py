@@ -109,7 +109,7 @@ def folders(root: Path) -> Iterator[Folder]:
 def living(record: Record) -> int:
     """The pid of the record's process when it runs, else 0."""
     if record.pid:
-        same = record.boot == boot_id() and started_at(record.pid) == record.start
+        same = record.boot == boot_id() and started_at(record.pid) == record.start != 0
         return record.pid if same else 0
     return _leader(record.mark) if record.mark else 0
 

@@ -72,9 +72,8 @@ class Process:
             return False
         command = binary()
         await self._lost()
-        if await self._adopted():
-            return True
-        await self._start(command)
+        if not await self.adopt():
+            await self._start(command)
         return True
 
     async def ended(self) -> None:
@@ -119,7 +118,7 @@ class Process:
             self.record = None
         await self.admin.close()
 
-    async def _adopted(self) -> bool:
+    async def adopt(self) -> bool:
         """Take one over that an earlier life of ours started."""
         with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
             record = msgspec.json.decode((self.folder / _RECORD).read_bytes(), type=Record)
