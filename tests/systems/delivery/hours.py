@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.systems.images.station import LeapClock
@@ -66,6 +67,7 @@ class IdleClock(LeapClock):
         super().__init__()
         self._busy = busy
         self._due: list[float] = []
+        self._back = timedelta()
 
     async def sleep(self, seconds: float) -> None:
         due = self.monotonic() + seconds
@@ -74,6 +76,13 @@ class IdleClock(LeapClock):
             await super().sleep(seconds)
         finally:
             self._due.remove(due)
+
+    def now(self) -> datetime:
+        return super().now() - self._back
+
+    def set_back(self, seconds: float) -> None:
+        """Only what it shows: time itself goes on."""
+        self._back += timedelta(seconds=seconds)
 
     async def passing(self, awaited: Awaitable[Any]) -> Any:
         """What comes of it; time passes as long as it takes."""

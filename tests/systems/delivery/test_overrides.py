@@ -142,8 +142,8 @@ async def test_abort_in_the_spec_starts_nothing_while_it_is_set(here: Stage) -> 
 async def test_a_run_can_be_aborted_while_it_is_promoted(here: Stage) -> None:
     async with here.working():
         await here.stable()
-        await here.image("web:2")
         here.players.stuck.add("web")
+        await here.image("web:2")
         running = await here.phase("Promoting")
         here.players.stuck.clear()
         await here.annotate(abort=running.status.run.id)
@@ -219,8 +219,8 @@ async def test_suspended_from_the_start_makes_nothing(here: Stage) -> None:
 async def test_suspended_while_it_is_promoted_is_finished(here: Stage) -> None:
     async with here.working():
         await here.stable()
-        await here.image("web:2")
         here.players.stuck.add("web")
+        await here.image("web:2")
         await here.phase("Promoting")
         await here.change(lambda spec: spec.update(suspend=True))
         here.players.stuck.clear()

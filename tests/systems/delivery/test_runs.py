@@ -167,9 +167,8 @@ async def test_a_canary_with_too_few_pods_for_long_fails_though_its_step_is_old(
 async def test_a_promotion_that_fails_restores_stable_and_keeps_the_canary_serving_meanwhile(here: Stage) -> None:
     async with here.working():
         await here.stable(progressDeadline="30s")
-        await here.image("web:2")
-        await here.until(lambda s: s.run and s.run.verified_weight == 50)
         here.players.stuck.add("web")  # no new pod of stable becomes ready
+        await here.image("web:2")
         await here.phase("Promoting")
         await here.later(10)
         assert await here.weight() == 50
@@ -186,8 +185,8 @@ async def test_what_is_promoted_is_what_was_analysed(here: Stage) -> None:
     """A newer spec that comes while stable is updated waits for its own run."""
     async with here.working():
         await here.stable()
-        await here.image("web:2")
         here.players.stuck.add("web")
+        await here.image("web:2")
         await here.phase("Promoting")
         await here.image("web:3")
         await here.quiet()

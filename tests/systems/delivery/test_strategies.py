@@ -55,14 +55,15 @@ async def test_each_step_wants_so_many_passes(here: Stage) -> None:
 
 async def test_a_b_gives_all_that_match_and_nothing_else(stage: Stage) -> None:
     async with stage.working():
-        await stage.stable(analysis={"iterations": 2, "match": INSIDERS})
+        await stage.stable(analysis={"iterations": 2, "match": INSIDERS, "manual": ["Promotion"]})
         await stage.image("web:2")
-        canary = await stage.until(lambda s: s.run and s.run.verified and s.run.checks)
+        canary = await stage.phase("WaitingPromotion")
         matched, rest = (await stage.document(VirtualService))["spec"]["http"]
         assert matched["match"] == INSIDERS
         assert _weights(matched) == {"web": 0, "web-canary": 100}
         assert _weights(rest) == {"web": 100, "web-canary": 0}
         assert canary.status.run.steps == 1
+        await stage.annotate(approve=canary.status.run.waiting_for)
         canary = await stage.ended("Succeeded")
         routes = (await stage.document(VirtualService))["spec"]["http"]
     assert [_weights(route) for route in routes] == [{"web": 100, "web-canary": 0}]
@@ -76,8 +77,8 @@ def _weights(route: dict[str, Any]) -> dict[str, int]:
 async def test_a_b_without_pods_sends_nobody_there_also_while_it_is_promoted(here: Stage) -> None:
     async with here.working():
         await here.stable(analysis={"iterations": 1, "match": INSIDERS})
-        await here.image("web:2")
         here.players.stuck.add("web")
+        await here.image("web:2")
         await here.phase("Promoting")
         await here.quiet()
         assert len((await here.document(VirtualService))["spec"]["http"]) == 2

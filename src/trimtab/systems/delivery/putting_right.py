@@ -48,7 +48,7 @@ class Enforcer:
         """With `dry` nothing is written: what differs is only told."""
         revision = world.stable_revision(status)
         stable = await snapshots.load(self._client, canary, revision)
-        if stable is None:
+        if stable is None and status.phase not in ("RollingBack", "Finalising"):  # traffic can go back without it
             return Trouble(
                 "SnapshotMissing", f"the ControllerRevision of {short(revision)} is gone: it must not be deleted"
             )

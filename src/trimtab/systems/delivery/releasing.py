@@ -32,6 +32,7 @@ from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentSta
 from trimtab.systems.delivery.kinds.canary import Drift
 from trimtab.systems.delivery.letting_go import LettingGo
 from trimtab.systems.delivery.machine.advance import advance, interrupted, needed
+from trimtab.systems.delivery.machine.analysing import lost
 from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Outcome, Pods
 from trimtab.systems.delivery.machine.runs import analysis_of
 from trimtab.systems.delivery.measures import Measures
@@ -204,7 +205,11 @@ class Releaser:
     async def _stopped(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, target: str, trouble: Trouble
     ) -> tuple[CanaryDeployment, bool, float | None]:
-        """What is in the way holds a run; it can be left nevertheless."""
+        """What is in the way holds a run; it can be left nevertheless, and pods that are gone get no traffic."""
+        run = status.run
+        if isinstance(run, UnsetType):
+            return await self._frozen(canary, status, trouble)
+        _, other = await world.documents_of(self._client, canary)
         facts = Facts(
             now=self._clock.now(),
             generation=canary.metadata.generation or 0,
@@ -212,10 +217,12 @@ class Releaser:
             annotations=canary.metadata.annotations or {},
             target=target,
             stable=Pods(),
-            canary=Pods(),
+            canary=world.pods(other, run.revision, 100),
             live=False,
         )
-        move = None if isinstance(status.run, UnsetType) else interrupted(status, status.run, facts)
+        move = interrupted(status, run, facts)
+        if move is None and run.weight and status.phase in world.WITH_CANARY and not facts.canary.ready:
+            move = lost(status, run, facts)
         if move is None:
             return await self._frozen(canary, status, trouble)
         return await self._done(canary, status, facts, move, trouble)

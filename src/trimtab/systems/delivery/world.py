@@ -73,13 +73,14 @@ def _affinity(analysis: Analysis | UnsetType) -> Any:
 def wanted(
     canary: CanaryDeployment,
     status: CanaryDeploymentStatus,
-    stable: Snapshot,
+    stable: Snapshot | None,
     run: Snapshot | None,
     stable_replicas: int,
 ) -> list[dict[str, Any]]:
     """All objects of our own, in the order in which they are made: a route last, when what it leads to is there."""
     documents = [stable_service(canary), canary_service(canary)]
-    documents.append(stable_deployment(canary, stable.template, stable.revision))
+    if stable is not None:
+        documents.append(stable_deployment(canary, stable.template, stable.revision))
     if run is not None and status.phase in WITH_CANARY and not isinstance(status.run, UnsetType):
         replicas = canary_replicas(canary, analysis_of(status.run), stable_replicas)
         documents.append(canary_deployment(canary, run.template, run.revision, replicas))

@@ -186,7 +186,11 @@ def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, anal
         run = run.replace(verified=UNSET, window_start=UNSET, next_check_time=UNSET, since=stamp(facts.now))
         return Move(status=status.replace(run=run), after=facts.wait)
     if not isinstance(run.verified, UnsetType):
-        return run
+        if seconds_until(run.next_check_time, facts.now) <= 2 * analysis.interval.seconds + 1.0:
+            return run
+        now = stamp(facts.now)  # the clock was set back: what was to come is a long way off
+        run = run.replace(since=now, window_start=now, next_check_time=later(facts.now, analysis.interval.seconds))
+        return Move(status=status.replace(run=run), after=analysis.interval.seconds)
     if not facts.live:
         deadline = facts.spec.progress_deadline.seconds
         if since(run, facts.now) >= deadline:
