@@ -19,7 +19,7 @@ from trimtab.systems.delivery.machine.facts import Pods
 from trimtab.systems.delivery.machine.runs import analysis_of, short
 from trimtab.systems.delivery.objects import routing
 from trimtab.systems.delivery.objects.driving import drive
-from trimtab.systems.delivery.objects.enforcing import enforce
+from trimtab.systems.delivery.objects.enforcing import Agreed, enforce
 from trimtab.systems.delivery.objects.names import canary_name, stable_name
 from trimtab.systems.delivery.objects.tidying import tidy
 from trimtab.systems.delivery.revisions import snapshots
@@ -36,11 +36,13 @@ class Enforcer:
 
     def __init__(self, client: CachedClient, clock: Clock) -> None:
         self._client, self._clock = client, clock
+        self._agreed: dict[str, Agreed] = {}
         self._tidied: dict[str, int] = {}  # at which generation; lost with the process, and then done once more
 
     def forget(self, uid: str) -> None:
         """It is gone."""
         self._tidied.pop(uid, None)
+        self._agreed.pop(uid, None)
 
     async def enforced(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, *, dry: bool = False
@@ -64,6 +66,7 @@ class Enforcer:
             adopt=canary.spec.adopt,
             expected=_expected(canary, status, documents),
             dry=dry,
+            agreed=self._agreed.setdefault(uid_of(canary), {}),
         )
         told, conflicts = list(enforced.drifts), list(enforced.conflicts)
         if routing.is_reference(canary):

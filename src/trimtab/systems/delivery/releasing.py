@@ -34,7 +34,7 @@ from trimtab.systems.delivery.letting_go import LettingGo
 from trimtab.systems.delivery.machine.advance import advance, interrupted, needed
 from trimtab.systems.delivery.machine.analysing import lost
 from trimtab.systems.delivery.machine.facts import Facts, Move, Need, Outcome, Pods
-from trimtab.systems.delivery.machine.runs import analysis_of
+from trimtab.systems.delivery.machine.runs import analysis_of, only_waits
 from trimtab.systems.delivery.measures import Measures
 from trimtab.systems.delivery.measuring.contract import SourceError
 from trimtab.systems.delivery.measuring.sources import Sources
@@ -273,6 +273,8 @@ class Releaser:
             keep = {each for each in (after.stable_revision, after.target_revision, *after.earlier_revisions) if each}
             await snapshots.prune(self._client, canary, keep, canary.spec.revision_history_limit)
         gone = move.remove and await remove(self._client, written, Deployment, canary_name(canary))
+        if move.after is not None and not gone and only_waits(status, after):
+            return written, False, move.after
         changed = written is not canary
         return written, changed or gone, None if changed else move.after
 

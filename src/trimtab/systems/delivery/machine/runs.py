@@ -154,3 +154,13 @@ def _consumed(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> C
         return status
     used = Override(revision=run.revision, generation=run.promotion.generation or 0, consumed=format_time(facts.now))
     return status.replace(override=used)
+
+
+def only_waits(before: CanaryDeploymentStatus, after: CanaryDeploymentStatus) -> bool:
+    """Whether nothing but the next check comes: the weight is verified, the same as before, and nobody is asked. All that
+    such a status wants was enforced before it was written."""
+    was, now = before.run, after.run
+    if isinstance(was, UnsetType) or isinstance(now, UnsetType) or before.phase != "Progressing":
+        return False
+    same = (before.phase, was.step, was.weight) == (after.phase, now.step, now.weight)
+    return same and bool(now.verified) and not now.waiting_for and not now.frozen

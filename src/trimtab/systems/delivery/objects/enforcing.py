@@ -39,6 +39,8 @@ ATTEMPTS = 4
 
 Document = dict[str, Any]
 Key = tuple[str, str]
+Agreed = dict[Key, tuple[str, str]]
+"""The resourceVersion of each object, and what was wanted, when they last were the same."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -74,10 +76,12 @@ async def enforce(
     adopt: bool,
     expected: Collection[Key] = (),
     dry: bool = False,
+    agreed: Agreed | None = None,
 ) -> Enforced:
     """Enforce each of the documents. Those `expected` by kind and name were there before: it is drift when they are not.
-    Nothing is made for a CanaryDeployment that is being deleted. Raises the StatusErrors that are no conflicts."""
-    enforcing = _Enforcing(client, canary, adopt=adopt, expected=expected, dry=dry)
+    What is `agreed`, and kept by the caller from one round to the next, is not compared again. Nothing is made for a
+    CanaryDeployment that is being deleted. Raises the StatusErrors that are no conflicts."""
+    enforcing = _Enforcing(client, canary, adopt=adopt, expected=expected, dry=dry, agreed=agreed)
     for document in desired:
         await enforcing.enforce(document)
     return enforcing.result()
@@ -112,10 +116,18 @@ class _Enforcing:
     """One round over the objects of one CanaryDeployment."""
 
     def __init__(
-        self, client: Client, canary: CanaryDeployment, *, adopt: bool, expected: Collection[Key], dry: bool
+        self,
+        client: Client,
+        canary: CanaryDeployment,
+        *,
+        adopt: bool,
+        expected: Collection[Key],
+        dry: bool,
+        agreed: Agreed | None,
     ) -> None:
         self._client, self._canary = client, canary
         self._adopt, self._expected, self._dry = adopt, expected, dry
+        self._agreed = {} if agreed is None else agreed
         self._objects: dict[Key, Document] = {}
         self._drifts: list[Drift] = []
         self._conflicts: list[Conflict] = []
@@ -204,7 +216,9 @@ class _Enforcing:
                 self._drifts.append(Drift(*key))
             return
         wanted, handed = _handed_over(wanted, live.raw)
-        if not changes(live.raw, wanted, MANAGER):
+        both = str(live.raw["metadata"].get("resourceVersion")), wanted["metadata"]["annotations"][APPLIED]
+        if self._agreed.get(key) == both or not changes(live.raw, wanted, MANAGER):
+            self._agreed[key] = both
             self._objects[key] = dict(live.raw)
             return
         if handed:  # what we hand over must be what is there now
