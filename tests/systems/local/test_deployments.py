@@ -25,6 +25,7 @@ from tests.systems.local.pods_kit import (
 from trimtab.client.protocol import EventType, Query
 from trimtab.model.kubernetes import Deployment, Pod
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.changes import Request
 from trimtab.runtime.objects import with_metadata
 from trimtab.systems.local.gateway.addresses import ENDPOINTS
 
@@ -165,6 +166,20 @@ async def test_a_pod_that_somebody_deletes_is_replaced(bench: Bench) -> None:
         await bench.delete(Pod, first["metadata"]["name"])
         name = first["metadata"]["name"]
         await bench.until(lambda pods: [p for p in pods if p["metadata"]["name"] != name and is_ready(p)])
+
+
+async def test_a_deployment_that_is_on_its_way_out_makes_no_more_pods(bench: Bench) -> None:
+    async with bench.running() as (deployments, _):
+        document = deployment()
+        document["metadata"]["finalizers"] = ["example.com/wait"]
+        await bench.create(document)
+        await bench.complete()
+        (pod,) = await bench.pods()
+        await bench.delete(Deployment, "web")
+        await bench.delete(Pod, pod["metadata"]["name"])
+        await bench.until(lambda pods: not pods)
+        await deployments.reconcile(Request("shop", "web"))
+        assert not await bench.pods()
 
 
 async def test_a_pod_is_available_when_it_was_ready_for_long_enough(bench: Bench) -> None:

@@ -50,6 +50,8 @@ def pods(new: str = "", old: str = "") -> list[Facts]:
         (Wanted(replicas=3, surge=1), pods("a", "ana"), Plan(end=("old-1",))),
         (Wanted(replicas=3, surge=0, unavailable=1), pods("", "aaa"), Plan(end=("old-2",))),
         (Wanted(replicas=3, surge=0, unavailable=1), pods("", "aad"), Plan(make=1)),
+        (Wanted(replicas=4, surge=1, unavailable=1), pods("nn", "naa"), Plan()),  # new ones that may yet fail count
+        (Wanted(replicas=4, surge=1, unavailable=1), pods("na", "naa"), Plan(end=("old-0",))),
         (Wanted(replicas=2, recreate=True), pods("", "aa"), Plan(end=("old-0", "old-1"))),
         (Wanted(replicas=2, recreate=True), pods("", "dd"), Plan()),
         (Wanted(replicas=2, recreate=True), pods(), Plan(make=2)),

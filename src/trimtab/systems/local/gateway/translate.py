@@ -165,6 +165,11 @@ class Memory:
             self._plain[cluster] = [_plain(cluster)]
         return self._plain[cluster]
 
+    def only(self, keys: set[Key]) -> None:
+        """Forget the readings of others."""
+        for known in [known for known in self._readings if known[0] not in keys]:
+            del self._readings[known]
+
     def reading(self, key: Key, spec: Any, held: bool = False) -> Reading:
         known = self._readings.get((key, held))
         if known is None or known[0] != spec:
@@ -179,6 +184,7 @@ def _readings(
     """Those in force, the oldest first; and all as they are written."""
     found: list[Reading] = []
     judged: dict[Key, Reading] = {}
+    memory.only({key_of(each) for each in world.virtual_services})
     for each in oldest_first(world.virtual_services):
         key = key_of(each)
         reading = judged[key] = memory.reading(key, each.spec)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 from collections.abc import Iterator
@@ -130,20 +131,24 @@ def boot_id() -> str:
         return ""
 
 
-def kill_rest(mark: str) -> int:
-    """Kill what a container's process left behind when it ended; how many that were. Looks at every process that there
-    is: some milliseconds."""
-    killed = 0
+def kill_rest(mark: str, patience: float = 1.0) -> int:
+    """Kill what a container's process left behind when it ended, and wait until it is gone; how many that were. Looks at
+    every process that there is: some milliseconds."""
+    handles = []
     for pid in _marked(mark) if mark else ():
         with contextlib.suppress(OSError):
             handle = os.pidfd_open(pid)
-            try:
-                if _has(pid, mark):  # it is still the one that was looked at
-                    signal.pidfd_send_signal(handle, signal.SIGKILL)
-                    killed += 1
-            finally:
+            if not _has(pid, mark):  # another has its number by now
                 os.close(handle)
-    return killed
+                continue
+            handles.append(handle)
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    for handle in handles:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.poll(patience * 1000)
+        os.close(handle)
+    return len(handles)
 
 
 def _leader(mark: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -25,6 +26,7 @@ async def complaint(routes: dict[str, Any]) -> str:
         process = await asyncio.create_subprocess_exec(
             binary(), "--mode", "validate", "-c", str(path), "-l", "error",
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            env={"PATH": os.environ.get("PATH", os.defpath)},
         )  # fmt: skip
         try:
             async with asyncio.timeout(PATIENCE):
