@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from tests.systems.delivery.stage import Stage
 from tests.systems.delivery.test_triggers import at_ten
 from trimtab.client.api import ApiClient
@@ -38,7 +36,6 @@ class Refusing:
         await self._transport.close()
 
 
-@pytest.mark.xfail(strict=True, raises=TimeoutError, reason="only who waits has a patience, not who is denied")
 async def test_a_policy_that_denies_routes_does_not_keep_it_for_ever(here: Stage) -> None:
     way = Refusing(here.client)
     async with here.working(client=way.client):

@@ -32,7 +32,6 @@ def series(*samples: tuple[float, float]) -> Series:
     return Series({"response_code": "503"}, tuple((START.timestamp() + at, value) for at, value in samples))
 
 
-@pytest.mark.xfail(strict=True, reason="a first sample at the very edge of two windows counts from 0 in both")
 def test_a_series_that_begins_where_two_windows_meet_is_counted_once() -> None:
     one = series((10, 100), (20, 100))
     first = requests(growths([series((10, 100))], window(0, 10)))
@@ -85,7 +84,6 @@ def _named(kind: Any) -> dict[str, str]:
     return {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
-@pytest.mark.xfail(strict=True, reason="only texts of documents are counted, and an analysis is kept twice")
 def test_an_analysis_that_no_status_could_hold_is_refused() -> None:
     long = {f"key{i}": "x" * 1024 for i in range(32)}
     hooks = [{"name": f"h{i}", "type": "Rollout", "url": "http://127.0.0.1:1/", "metadata": long} for i in range(16)]

@@ -8,8 +8,10 @@ from msgspec import UNSET, UnsetType
 
 from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock
+from trimtab.model.errors import StatusError
 from trimtab.model.istio import DestinationRule, VirtualService
 from trimtab.model.kubernetes import ConfigMap, ControllerRevision, Deployment, Secret, Service
+from trimtab.model.logs import log
 from trimtab.runtime.objects import uid_of, with_metadata
 from trimtab.runtime.owners import owned_by
 from trimtab.runtime.status import write_status
@@ -48,10 +50,21 @@ class LettingGo:
             ending = status.replace(phase="Terminating", run=run, canary_weight=0)
             canary = await write_status(self._client, canary, ending)
             status = ending
-        wait = await self._traffic(canary, status)
-        if wait is not None and self._waited(canary) < PATIENCE:
-            return wait
-        await release(self._client, canary)
+        patient = self._waited(canary) < PATIENCE
+        try:
+            wait = await self._traffic(canary, status)
+            if wait is not None and patient:
+                return wait
+            await release(self._client, canary)
+        except (
+            StatusError,
+            TypeError,
+            ValueError,
+            LookupError,
+        ) as error:  # refused, or a spec that no route can be made of
+            if patient or (isinstance(error, StatusError) and error.code in (409, 429, 500, 502, 503, 504)):
+                return LOOK
+            log.warning("a canary goes, and its routes stay as they are", canary=canary.name, error=str(error)[:256])
         if canary.spec.deletion_policy == "Orphan":
             await self._orphaned(canary)
         if self._blobs is not None:

@@ -56,7 +56,7 @@ def growths(series: Iterable[Series], window: Window) -> tuple[Growth, ...]:
         samples = [sample for sample in one.samples if start <= sample[0] <= end and math.isfinite(sample[1])]
         if not samples:
             continue
-        before = one.samples[0][1] if one.samples[0][0] < start else math.inf
+        before = one.samples[0][1] if one.samples[0][0] <= start else math.inf  # the edge is of the window before
         known = samples[0][1] >= before  # if it fell, another began meanwhile
         older = older or known
         times.update(moment for moment, _ in samples)

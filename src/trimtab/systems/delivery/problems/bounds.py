@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from trimtab.model.document import to_document
 from trimtab.model.errors import FieldError
 from trimtab.systems.delivery.kinds import CanaryDeploymentSpec
 from trimtab.systems.delivery.problems.findings import forbidden
@@ -45,6 +46,8 @@ def _documents(spec: CanaryDeploymentSpec) -> list[tuple[str, Any]]:
             found.append((path, document))
     if not isinstance(spec.analysis, UnsetType):
         found += [(f"spec.analysis.match[{i}]", one) for i, one in enumerate(spec.analysis.match)]
+        rest = to_document(spec.analysis.replace(match=()))  # a run keeps a copy of it
+        found.append(("spec.analysis", rest))
     return found
 
 
