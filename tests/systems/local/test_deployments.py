@@ -302,6 +302,30 @@ async def test_what_a_process_left_behind_while_nobody_looked_ends_before_the_ne
         assert not alive(child)
 
 
+async def test_a_pod_that_is_removed_by_force_ends_and_another_of_its_name_begins(bench: Bench) -> None:
+    async with bench.running():
+        await bench.create(deployment())
+        await bench.complete()
+        found = (await bench.client.list(Pod, Query(namespace="shop"))).items[0]
+        before: Document = dict(found.raw or {})
+        metadata = {name: before["metadata"][name] for name in ("name", "namespace", "labels", "finalizers")}
+        again = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": before["spec"]}
+        await bench.client.patch(found, with_metadata(found, finalizers=()))
+        await bench.delete(Pod, found.name)
+        await bench.create(again)
+        pods = await bench.until(
+            lambda pods: any(
+                is_ready(p)
+                and p["metadata"]["uid"] != before["metadata"]["uid"]
+                and p["metadata"]["name"] == found.name
+                for p in pods
+            )
+        )
+        new = next(pod for pod in pods if pod["metadata"]["name"] == found.name)
+        assert pid_of(new) != pid_of(before)
+        assert not alive(pid_of(before))
+
+
 async def test_pods_of_others_are_left_alone(bench: Bench) -> None:
     async with bench.running():
         spec = {"containers": [container(command=["/bin/sleep", "60"])]}
