@@ -58,6 +58,28 @@ def test_what_is_wrong_is_said_with_its_place(bare: Program, spec: dict[str, Any
     assert said in out
 
 
+def test_all_that_is_wrong_is_said_at_once(bare: Program) -> None:
+    nameless = {**SERVICE, "ports": [{"port": 0, "targetPort": 8080}]}
+    _, alone = checked(bare, canary(service=nameless))
+    for analysis, said in (
+        ({**ANALYSIS, "treshold": 3}, 'unknown field "spec.analysis.treshold"'),
+        ({**ANALYSIS, "stepWeights": [0]}, "spec.analysis.stepWeights[0]"),
+        ({**ANALYSIS, "interval": 5}, "spec.analysis.interval"),
+    ):
+        code, out = checked(bare, canary(service=nameless, analysis=analysis))
+        assert code == 1
+        assert said in out
+        assert {line for line in alone.splitlines() if ": error: " in line} < set(out.splitlines())
+
+
+def test_nothing_is_said_that_only_a_field_of_a_wrong_shape_is_to_blame_for(bare: Program) -> None:
+    _, out = checked(bare, canary(analysis={**ANALYSIS, "stepWeights": "many"}))
+    assert [line for line in out.splitlines() if "spec.analysis.stepWeights" not in line] == []
+    assert "error" in out
+    _, out = checked(bare, {**canary(), "spec": 3})
+    assert len(out.splitlines()) == 1
+
+
 def test_objects_of_one_file_are_judged_beside_each_other(bare: Program) -> None:
     code, out = checked(bare, canary(), canary("web-canary"))
     assert code == 1

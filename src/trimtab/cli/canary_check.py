@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ class Checked(msgspec.Struct, kw_only=True):
     called: str
     object: Resource | None = None
     errors: list[str]
+    unread: tuple[str, ...] = ()
+    """Parts of which too little could be read to judge them."""
     warnings: list[str] = []
 
 
@@ -69,13 +72,35 @@ def _checked(each: Manifest | Bad) -> Checked | None:
         walked = kind.schema.walk(document)
         one.errors += [str(error) for error in walked.errors]
         one.errors += [f'unknown field "{path}"' for path in walked.unknown]
-        if not one.errors:
-            try:
-                one.object = convert(document, cls)
-            except msgspec.ValidationError as error:
+        # What is of a wrong shape is left out, so that the rest can be judged, too; but not what stands beside it.
+        one.unread = tuple(_left_out(document, error.path) for error in walked.errors)
+        try:
+            one.object = convert(document, cls)
+        except msgspec.ValidationError as error:
+            if not walked.errors:
                 one.errors.append(str(error))
         return one
     return None
+
+
+def _left_out(document: dict[str, Any], path: str) -> str:
+    """Removes the field that the path leads to, or the list that holds it; where what stands beside it begins."""
+    steps = [name or int(number) for name, number in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
+    while steps and isinstance(steps[-1], int):
+        steps.pop()
+    inner: Any = document
+    for step in steps[:-1]:
+        known = step in inner if isinstance(inner, dict) else isinstance(inner, list) and step in range(len(inner))
+        inner = inner[step] if known else None
+    if isinstance(inner, dict) and steps:
+        inner.pop(steps[-1], None)
+    beside = steps[:-1] if len(steps) > 2 else steps
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in beside).removeprefix(".")
+
+
+def _unsure(path: str, unread: Sequence[str]) -> bool:
+    """Whether what is said of this field may come from what was left out."""
+    return any(f"{path}.".startswith(f"{each}.") or each.startswith(path) for each in unread)
 
 
 def _together(found: Sequence[Checked]) -> None:
@@ -95,7 +120,9 @@ def _together(found: Sequence[Checked]) -> None:
             errors += group_neighbour_problems(made, _all(found, ReleaseGroup, made.namespace))
         else:
             continue
-        one.errors += [str(error) for error in errors]
+        one.errors += [str(error) for error in errors if not _unsure(error.path, one.unread)]
+        if one.unread:
+            one.warnings = []
 
 
 def _all(found: Sequence[Checked], kind: type[R], namespace: str) -> list[R]:

@@ -7,6 +7,7 @@ from trimtab.cli.codes import NOT_FOUND, Problem
 from trimtab.client.protocol import Query
 from trimtab.model.errors import StatusError
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, RunStatus
+from trimtab.systems.delivery.machine.runs import step_of
 
 MOST_NAMES = 20
 NONE = CanaryDeploymentStatus()
@@ -52,6 +53,16 @@ def called(canary: CanaryDeployment) -> str:
 def short(revision: str) -> str:
     """The first digits: what pods have as their label."""
     return revision.rpartition(":")[2][:12]
+
+
+def traffic(canary: CanaryDeployment, going: RunStatus) -> str:
+    """What the canary of a run should get, after "with"."""
+    step = step_of(going)
+    if step is not None and step.matched and going.weight:
+        return "all requests that match"
+    if step is not None and step.mirror and status_of(canary).phase in ("Progressing", "WaitingPromotion"):
+        return f"copies of {step.mirror} % of the traffic"
+    return f"{going.weight} % of the traffic"
 
 
 def annotation(canary: CanaryDeployment, name: str) -> str | None:

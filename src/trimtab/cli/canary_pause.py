@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from trimtab.cli.access import Access, session
 from trimtab.cli.annotations import annotate
-from trimtab.cli.canary_find import annotation, called, canary_of, run_of
-from trimtab.cli.canary_promote import where
+from trimtab.cli.canary_find import annotation, called, canary_of, run_of, traffic
+from trimtab.cli.canary_promote import fought, where
 from trimtab.cli.codes import OK, USAGE, Problem, run
 from trimtab.systems.delivery.kinds import CanaryDeployment
 from trimtab.systems.delivery.kinds.fields import APPROVE, PAUSE
@@ -51,7 +51,7 @@ def _stands(canary: CanaryDeployment) -> str:
     going = run_of(canary)
     if going is None:
         return "no release begins while it is paused"
-    return f"it stands still with {going.weight} % of the traffic: {where(canary, going)}"
+    return f"it stands still with {traffic(canary, going)}: {where(canary, going)}"
 
 
 def _but(canary: CanaryDeployment) -> str:
@@ -61,6 +61,8 @@ def _but(canary: CanaryDeployment) -> str:
         return "; but spec.suspend holds it: set that to false"
     if going is not None and going.waiting_for and annotation(canary, APPROVE) == going.waiting_for:
         return ""  # it was approved meanwhile
+    if (why := fought(canary)) is not None:
+        return f"; but {why}"
     if going is not None and going.frozen:
         return (
             f"; but it is frozen, because its checks failed: `trimtab canary promote {canary.name}` forgives them, "

@@ -9,9 +9,13 @@ from trimtab.cli.access import Access, Session, session
 from trimtab.cli.annotations import annotate
 from trimtab.cli.canary_find import annotation, called, canary_of, run_of, short, status_of
 from trimtab.cli.codes import OK, Problem, run
+from trimtab.cli.tables import shown
+from trimtab.model.conditions import get_condition
 from trimtab.systems.delivery.kinds import CanaryDeployment, RunStatus
 from trimtab.systems.delivery.kinds.fields import APPROVE, PAUSE, PROMOTE_NOW
 
+STUCK = ("InvalidSpec", "Conflict", "SnapshotMissing")
+"""Reasons of Ready with which nothing moves until someone mends something."""
 TOO_LATE = ("Promoting", "Returning", "RollingBack", "Finalising")
 
 
@@ -22,6 +26,8 @@ def promote(access: Access, name: str, *, full: bool) -> int:
 async def _promote(access: Access, name: str, full: bool) -> int:
     async with session(access) as server:
         canary = await canary_of(server, name)
+        if (why := stuck(canary)) is not None:
+            raise Problem(f"{called(canary)}: nothing can move: {why}")
         said = await (_straight_out(server, canary) if full else _past_the_gate(server, canary))
     print(f"{called(canary)}: {said}")
     if (why := held(canary)) is not None:
@@ -41,6 +47,8 @@ async def _past_the_gate(server: Session, canary: CanaryDeployment) -> str:
         raise Problem(f"{called(canary)} waits for a webhook to agree, not for you{_full(canary)}")
     if what.endswith("-group"):
         raise Problem(f"{called(canary)} waits for the other members of its ReleaseGroup, not for you{_full(canary)}")
+    if what.endswith("-check"):
+        raise Problem(f"{called(canary)} waits for a check that passes, not for you{_full(canary)}")
     await annotate(server, canary, APPROVE, gate)
     return f"run {going.id} of revision {short(going.revision)} may {meaning(what)}"
 
@@ -64,7 +72,19 @@ def held(canary: CanaryDeployment) -> str | None:
         return "it is suspended by spec.suspend"
     if annotation(canary, PAUSE) is not None:
         return f"it is paused until `trimtab canary resume {canary.name}`"
-    return None
+    return fought(canary)
+
+
+def fought(canary: CanaryDeployment) -> str | None:
+    """Who is fought over which field, and when that is tried again."""
+    fight = get_condition(status_of(canary).conditions, "DriftConflict")
+    return None if fight is None else f"others change its objects again and again ({shown(fight.message)})"
+
+
+def stuck(canary: CanaryDeployment) -> str | None:
+    """What is to be mended before anything moves, whatever is approved."""
+    ready = get_condition(status_of(canary).conditions, "Ready")
+    return None if ready is None or ready.reason not in STUCK else f"{ready.reason}: {shown(ready.message)}"
 
 
 def meaning(gate: str) -> str:

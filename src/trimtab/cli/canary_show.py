@@ -7,8 +7,8 @@ from datetime import datetime
 
 from msgspec import UnsetType
 
-from trimtab.cli.canary_find import annotation, called, run_of, short, status_of
-from trimtab.cli.canary_promote import meaning, where
+from trimtab.cli.canary_find import annotation, called, run_of, short, status_of, traffic
+from trimtab.cli.canary_promote import fought, held, meaning, stuck, where
 from trimtab.cli.tables import GAP, shown, stained
 from trimtab.model.clock import parse_time
 from trimtab.systems.delivery.kinds import Analysis, CanaryDeployment, Check, RunStatus
@@ -27,7 +27,9 @@ def lines(canary: CanaryDeployment, now: datetime, *, colours: bool = False) -> 
     found = [*_heading(canary, colours), *_weights(canary), *_run(canary, now)]
     status, going = status_of(canary), run_of(canary)
     if going is not None and going.checks:
-        found += ["", *table(CHECKS, [row for check in going.checks for row in _check(check)], colours)]
+        step = step_of(going)
+        matched = step is not None and step.matched
+        found += ["", *table(CHECKS, [row for check in going.checks for row in _check(check, matched)], colours)]
     if status.conditions:
         rows = [[c.type, c.status, shown(c.reason), shown(c.message)] for c in status.conditions]
         found += ["", *table(CONDITIONS, rows, colours)]
@@ -44,7 +46,12 @@ def summary(canary: CanaryDeployment) -> str:
     words = [called(canary), str(status.phase or "new")]
     if going is not None:
         words += [f"step {going.step + 1}/{going.steps}"] if going.steps else []
-        words += [f"weight {going.weight}", f"verified {going.verified_weight}", f"run {going.id}"]
+        step = step_of(going)
+        if step is not None and step.matched and going.weight:
+            words.append("all that match" + ("" if going.verified else ", not live yet"))
+        else:
+            words += [f"weight {going.weight}", f"verified {going.verified_weight}"]
+        words.append(f"run {going.id}")
         words += [f"waits for {going.waiting_for}"] if going.waiting_for else []
         if going.checks:
             last = going.checks[0]
@@ -56,6 +63,7 @@ def summary(canary: CanaryDeployment) -> str:
         words.append(f"last run {last_run.id} {last_run.outcome} {last_run.reason or ''}".rstrip())
     if (paused := annotation(canary, PAUSE)) is not None:
         words.append(f"paused: {shown(paused)}")
+    words += [f"{label}: {why}" for label, why in (("stopped", stuck(canary)), ("fought", fought(canary))) if why]
     return "  ".join(words)
 
 
@@ -88,9 +96,13 @@ def _heading(canary: CanaryDeployment, colours: bool) -> Iterator[str]:
     if (paused := annotation(canary, PAUSE)) is not None:
         yield f"paused     {shown(paused)}   `trimtab canary resume {canary.name}` lets it go on"
     if canary.spec.suspend:
-        yield "suspended  by spec.suspend"
+        yield "suspended  by spec.suspend: nothing moves while it is set"
     if canary.spec.abort:
         yield "aborted    by spec.abort: nothing begins while it is set"
+    if (why := stuck(canary)) is not None:
+        yield f"stopped    {why}"
+    if (why := fought(canary)) is not None:
+        yield f"fought     {why}"
     if canary.spec.skip_analysis:
         yield "override   the next change goes straight out: spec.skipAnalysis is set"
 
@@ -100,21 +112,24 @@ def _weights(canary: CanaryDeployment) -> Iterator[str]:
     yield f"stable     {short(status.stable_revision or '') or 'none'}"
     if going is not None:
         yield f"canary     {short(going.revision)}"
-        live = (
-            ""
-            if going.verified_weight == going.weight
-            else f"   the data plane was last seen at {going.verified_weight} %"
-        )
-        yield f"weight     {bar(going.weight)} {going.weight} %{_traffic(going)}{live}"
+        yield f"weight     {_traffic(canary, going)}{_live(going)}"
     elif status.failed_revision:
         yield f"failed     {short(status.failed_revision)}   `trimtab canary retry {canary.name}` runs it again"
 
 
-def _traffic(going: RunStatus) -> str:
-    step = step_of(going)
-    if step is None or not (step.mirror or step.matched):
+def _traffic(canary: CanaryDeployment, going: RunStatus) -> str:
+    """A bar only where a share of all is meant."""
+    some = traffic(canary, going)
+    return f"{bar(going.weight)} {going.weight} %" if some.startswith(f"{going.weight} %") else some
+
+
+def _live(going: RunStatus) -> str:
+    if going.verified_weight == going.weight:
         return ""
-    return ", and all that matches" if step.matched else f", and copies of {step.mirror} %"
+    step = step_of(going)
+    if step is not None and step.matched:
+        return "   the data plane has not taken that yet"
+    return f"   the data plane was last seen at {going.verified_weight} %"
 
 
 def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
@@ -127,7 +142,7 @@ def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
         yield f"checks     {_counters(going, analysis)}{_next(going, now)}"
     if going.waiting_for:
         gate = going.waiting_for.rpartition("/")[2]
-        yield f"waits      {_waits(gate, canary.name)}"
+        yield f"waits      {_waits(gate, canary)}"
     if going.message:
         yield f"because    {shown(going.reason or '')}: {shown(going.message)}"
 
@@ -147,18 +162,25 @@ def _next(going: RunStatus, now: datetime) -> str:
     return f", the next in {left:.0f} s" if left > 0 else ", the next now"
 
 
-def _waits(gate: str, name: str) -> str:
+def _waits(gate: str, canary: CanaryDeployment) -> str:
+    name = canary.name
     if gate.endswith("-webhook"):
         return "for a webhook to agree"
     if gate.endswith("-group"):
         return "for the other members of its ReleaseGroup"
+    if gate.endswith("-check"):
+        return "for a check that passes"
+    if stuck(canary) is not None:
+        return f"at the gate {gate}; what is wrong comes first"
+    if (why := held(canary)) is not None:
+        return f"at the gate {gate}; but nothing moves: {why}"
     other = f", `trimtab canary abort {name}` rolls it back" if gate.startswith("frozen") else ""
     return f"for you: `trimtab canary promote {name}` lets it {meaning(gate)}{other}"
 
 
-def _check(check: Check) -> Iterator[list[str]]:
+def _check(check: Check, matched: bool) -> Iterator[list[str]]:
     """A row for each metric; the first has what is true of all."""
-    first = [_clock(check.time), str(check.step + 1), f"{check.weight} %"]
+    first = [_clock(check.time), str(check.step + 1), "matching" if matched else f"{check.weight} %"]
     if not check.metrics:
         yield [*first, check.verdict, "", "", "", "", shown(check.message or "")]
     for number, metric in enumerate(check.metrics):

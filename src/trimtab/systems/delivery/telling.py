@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
-from trimtab.model.clock import Clock
-from trimtab.model.conditions import Condition, without_condition
+from trimtab.model.clock import Clock, format_time, parse_time
+from trimtab.model.conditions import Condition, get_condition, without_condition
 from trimtab.runtime.runs import last
 from trimtab.runtime.status import condition
-from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, RunStatus
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, Check, RunStatus
+from trimtab.systems.delivery.kinds.canary import Drift, Shown
 from trimtab.systems.delivery.kinds.fields import PAUSE
-from trimtab.systems.delivery.machine.runs import short, step_of
+from trimtab.systems.delivery.machine.facts import Order, Said
+from trimtab.systems.delivery.machine.runs import analysis_of, short, step_of
 
 if TYPE_CHECKING:
     from trimtab.systems.delivery.machine.facts import Facts
+
+PEACE = 600.0
+"""Seconds after the first correction of a fight until it is tried again."""
+_HOLDABLE = ("WaitingRollout", "Starting", "Progressing", "WaitingPromotion")
+_WITH_TRAFFIC = ("Progressing", "WaitingPromotion")
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -48,18 +56,70 @@ def told(
         say("Ready", False, trouble.reason, trouble.message)
     elif facts is not None:
         say("Ready", *_ready(canary, status, facts))
-        say("Progressing", *_progressing(status))
+        say("Progressing", *_progressing(canary, status, facts))
         say("Promoted", *_promoted(status))
     conditions = _sometimes(conditions or (), canary, status, facts, say_generation=(clock, generation))
-    return status.replace(conditions=conditions, observed_generation=generation)
+    if not isinstance(status.run, UnsetType):
+        measured = _measured(status.run)
+        if measured is None:  # of another run
+            conditions = without_condition(conditions, "MetricsAvailable")
+        else:
+            conditions = condition(conditions, clock, generation, "MetricsAvailable", *measured)
+    return status.replace(conditions=conditions, observed_generation=generation, shown=shown(status))
+
+
+def spells(before: CanaryDeploymentStatus, after: CanaryDeploymentStatus) -> tuple[Said, ...]:
+    """Events for what has just begun and may last, once for each time that it begins: checks without data, checks that
+    cannot be made, and a fight. Both statuses have been told."""
+    said = []
+    run = after.run
+    now = None if isinstance(run, UnsetType) else _measured(run)
+    if now is not None and now[0] is not True and now[1] != _last_measured(before, after):
+        said.append(Said(True, "NoData" if now[0] is None else "MetricsUnavailable", now[2]))
+    fight = get_condition(after.conditions, "DriftConflict")
+    if fight is not None and get_condition(before.conditions, "DriftConflict") is None:
+        said.append(Said(True, "DriftConflict", fight.message))
+    return tuple(said)
+
+
+def _last_measured(before: CanaryDeploymentStatus, after: CanaryDeploymentStatus) -> str:
+    """What the same run said of its metrics before."""
+    if isinstance(before.run, UnsetType) or isinstance(after.run, UnsetType) or before.run.id != after.run.id:
+        return ""
+    return (_measured(before.run) or (None, "", ""))[1]
+
+
+def shown(status: CanaryDeploymentStatus) -> Shown | UnsetType:
+    """For columns."""
+    if not status.phase:
+        return UNSET
+    run = status.run
+    ended = next((run.outcome for run in status.history or () if run.outcome != "Running"), UNSET)
+    if isinstance(run, UnsetType):
+        return Shown(traffic="0 %", last=ended)
+    return Shown(
+        traffic=share(status, run)[:63], step=f"{run.step + 1}/{run.steps}" if run.steps else UNSET, last=ended
+    )
+
+
+def share(status: CanaryDeploymentStatus, run: RunStatus) -> str:
+    """What the canary should get, in a word or two."""
+    step = step_of(run)
+    if step is not None and step.matched and run.weight:
+        return "all that match"
+    if step is not None and step.mirror and status.phase in _WITH_TRAFFIC:
+        return f"copies of {step.mirror} %"
+    return f"{run.weight} %"
 
 
 def _ready(canary: CanaryDeployment, status: CanaryDeploymentStatus, facts: Facts) -> tuple[bool, str, str]:
     run = status.run
     if status.phase == "Initializing":
+        if facts.stable.ok:
+            return False, "Initializing", "its pods are ready, and its routes are not live yet"
         return False, "Initializing", facts.stable.message or "the pods of stable are not ready yet"
     if not isinstance(run, UnsetType):
-        return False, status.phase or "Progressing", _of_run(status, run)
+        return False, status.phase or "Progressing", _of_run(canary, status, run, facts)
     target, stable = facts.target, status.stable_revision
     if target == stable:
         if facts.stable.ok:
@@ -69,29 +129,84 @@ def _ready(canary: CanaryDeployment, status: CanaryDeploymentStatus, facts: Fact
         failed = last(status.history, "Failed")
         why = (failed.message or "") if failed else ""
         way = f"change the spec, or try it again: trimtab canary retry {canary.name}"
-        return False, "RolledBack", f"revision {short(stable or '')} serves; {why}; {way}"
-    return False, "Waiting", f"revision {short(target)} waits"
+        return (
+            False,
+            "RolledBack",
+            "; ".join(each for each in (f"revision {short(stable or '')} serves", why, way) if each),
+        )
+    why = _held(canary, status, facts) or ("spec.abort is set" if canary.spec.abort else "")
+    return False, "Waiting", f"revision {short(target)} waits{f': {why}' if why else ''}"
 
 
-def _of_run(status: CanaryDeploymentStatus, run: RunStatus) -> str:
+def _of_run(canary: CanaryDeployment, status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> str:
     text = f"revision {short(run.revision)}"
     step = step_of(run)
-    if status.phase in ("Progressing", "WaitingPromotion") and step is not None:
-        share = "the traffic that matches" if step.matched else f"{run.weight} % of the traffic"
-        text += f" at step {run.step + 1} of {run.steps} with {share}"
+    if status.phase in _WITH_TRAFFIC and step is not None:
+        some = "the traffic that matches" if step.matched else f"{run.weight} % of the traffic"
+        if step.mirror:
+            some = f"copies of {step.mirror} % of the traffic"
+        text += f" at step {run.step + 1} of {run.steps} with {some}"
         if isinstance(run.verified, UnsetType):
             text += ", which is not live yet"
-    if run.waiting_for:
-        text += f"; it waits at {run.waiting_for}"
-    if run.message:
-        text += f"; {run.message}"
-    return text
+    held = _held(canary, status, facts) if status.phase in _HOLDABLE else ""
+    said = [text, run.message or "", _standing(status, run, facts), _unanswered(run) if not run.result else ""]
+    said.append(f"it is held: {held}" if held else _gate(canary, run))
+    return "; ".join(each for each in said if each)
 
 
-def _progressing(status: CanaryDeploymentStatus) -> tuple[bool, str, str]:
+def _standing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> str:
+    """What pods and routes still lack for the next move."""
+    match status.phase:
+        case "Starting" | "Progressing" | "WaitingPromotion" if facts.canary.exists and not facts.canary.ok:
+            return facts.canary.message or "too few of its pods are ready"
+        case "Promoting" if not facts.stable.ok:
+            return facts.stable.message or "the pods of stable are not ready with it yet"
+        case "RollingBack" if run.weight and not facts.stable.ready:
+            return f"traffic stays until stable is ready: {facts.stable.message or 'its pods are not'}"
+        case "Returning" | "RollingBack" if not facts.live:
+            return "traffic returns to stable, which is not live yet"
+    return ""
+
+
+def _gate(canary: CanaryDeployment, run: RunStatus) -> str:
+    if not run.waiting_for:
+        return ""
+    what = run.waiting_for.rpartition("/")[2]
+    for ending, whom in (
+        ("-webhook", "a webhook agrees"),
+        ("-group", "the other members of its ReleaseGroup are as far"),
+        ("-check", "a check passes"),
+    ):
+        if what.endswith(ending):
+            return f"it waits at the gate {run.waiting_for} until {whom}"
+    return f"it waits at the gate {run.waiting_for} for you: trimtab canary promote {canary.name}"
+
+
+def _held(canary: CanaryDeployment, status: CanaryDeploymentStatus, facts: Facts) -> str:
+    """Why nothing may begin or go on, and what ends that."""
+    if canary.spec.suspend:
+        return "spec.suspend is set"
+    reason = (canary.metadata.annotations or {}).get(PAUSE)
+    if reason is not None:
+        return f"{reason or 'it is paused'} (until trimtab canary resume {canary.name})"
+    if facts.fighting and not isinstance(status.drift, UnsetType):
+        return f"others change its objects: {_fight(status.drift)}"
+    if facts.order is Order.HOLD and isinstance(status.run, UnsetType):
+        return f"{Order.HOLD.value} in its ReleaseGroup"
+    return ""
+
+
+def _fight(drift: Drift) -> str:
+    again = ""
+    if drift.since:
+        again = f"; tried again at {format_time(parse_time(drift.since) + timedelta(seconds=PEACE))}"
+    return f"{drift.last or 'what was put back was changed again'}{again}: stop what changes it"
+
+
+def _progressing(canary: CanaryDeployment, status: CanaryDeploymentStatus, facts: Facts) -> tuple[bool, str, str]:
     if isinstance(status.run, UnsetType):
         return False, "NoRun", ""
-    return True, status.phase or "Progressing", _of_run(status, status.run)
+    return True, status.phase or "Progressing", _of_run(canary, status, status.run, facts)
 
 
 def _promoted(status: CanaryDeploymentStatus) -> tuple[bool | None, str, str]:
@@ -111,7 +226,7 @@ def _sometimes(
     facts: Facts | None,
     say_generation: tuple[Clock, int | UnsetType],
 ) -> tuple[Condition, ...]:
-    """Conditions that are there only while they are true, and MetricsAvailable once something was measured."""
+    """Conditions that are there only while they are true."""
     clock, generation = say_generation
     reason = (canary.metadata.annotations or {}).get(PAUSE)
     suspended = "spec.suspend is set" if canary.spec.suspend else reason
@@ -123,20 +238,58 @@ def _sometimes(
     sometimes: Sequence[tuple[str, bool, str, str]] = (
         ("Suspended", suspended is not None, "Suspended", suspended or "it is paused"),
         ("OverrideArmed", armed, "SkipAnalysis", "the next change goes straight out"),
-        ("DriftConflict", fight, "Fought", (drift.last or "") if not isinstance(drift, UnsetType) else ""),
+        ("DriftConflict", fight, "Fought", "" if isinstance(drift, UnsetType) else _fight(drift)),
     )
     for kind, holds, why, message in sometimes:
         if holds:
             conditions = condition(conditions, clock, generation, kind, True, why, message)
         else:
             conditions = without_condition(conditions, kind)
-    run = status.run
-    checks = () if isinstance(run, UnsetType) else run.checks
-    if checks:
-        failing = [metric for metric in checks[0].metrics if metric.verdict == "Error"]
-        message = "; ".join(f"{metric.name}: {metric.message or ''}" for metric in failing)
-        ok = not failing
-        conditions = condition(
-            conditions, clock, generation, "MetricsAvailable", ok, "Measured" if ok else "SourceFailed", message
-        )
     return conditions
+
+
+def _measured(run: RunStatus) -> tuple[bool | None, str, str] | None:
+    """What the last check says of its metrics: whether they could be had, and had anything to say. None before it."""
+    if not run.checks:
+        return None
+    check = run.checks[0]
+    if any(metric.verdict == "Error" for metric in check.metrics):
+        often = f"{run.counters.errors} checks in a row could not be made: " if run.counters.errors > 1 else ""
+        return False, "SourceFailed", often + _those(check, "Error")
+    if check.verdict != "Inconclusive":
+        return True, "Measured", ""
+    return (True, "Undecided", _unanswered(run)) if _had_requests(check) else (None, "NoData", _unanswered(run))
+
+
+def _unanswered(run: RunStatus) -> str:
+    """How long checks have said nothing, why, and what becomes of that; nothing when the last one said something."""
+    if not run.checks or run.checks[0].verdict not in ("Inconclusive", "Error"):
+        return ""
+    check, counted, analysis = run.checks[0], run.counters, analysis_of(run)
+    error = check.verdict == "Error"
+    times = counted.errors if error else counted.held
+    row = f"{times} checks in a row" if times > 1 else "the last check"
+    if error:
+        said = f"{row} could not be made: {_those(check, 'Error')}"
+    elif all(metric.samples == 0 for metric in check.metrics if metric.verdict == "Inconclusive"):
+        said = f"no requests for {row}" if times > 1 else f"no requests in {row}"
+    else:
+        said = f"{row} could not tell: {_those(check, 'Inconclusive')}"
+    limit = 0 if isinstance(analysis, UnsetType) else analysis.error_limit if error else analysis.no_data_limit
+    return f"{said}; {limit} of them roll it back" if limit else said
+
+
+def _those(check: Check, verdict: str) -> str:
+    """What the metrics of this verdict say."""
+    return "; ".join(_sentences(check, verdict))
+
+
+def _sentences(check: Check, verdict: str) -> Iterator[str]:
+    for metric in check.metrics:
+        if metric.verdict == verdict:
+            yield f"{metric.name}: {metric.message}" if metric.message else metric.name
+
+
+def _had_requests(check: Check) -> bool:
+    """Whether there was traffic, so that it was not for want of it that nothing could be said."""
+    return any(metric.verdict == "Inconclusive" and bool(metric.samples) for metric in check.metrics)

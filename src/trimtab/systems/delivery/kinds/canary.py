@@ -196,6 +196,16 @@ class Drift(Spec):
     last: Annotated[Text, Meta(description="Which object, which field, by whom.")] | UnsetType = UNSET
 
 
+class Shown(Spec):
+    """What columns of `kubectl get` cannot work out."""
+
+    traffic: Annotated[str, Meta(max_length=63, description="What the canary should get, in words.")] | UnsetType = (
+        UNSET
+    )
+    step: Annotated[str, Meta(max_length=15, description="Of how many, counted from 1.")] | UnsetType = UNSET
+    last: Annotated[str, Meta(max_length=63, description="How the last run ended.")] | UnsetType = UNSET
+
+
 class CanaryDeploymentStatus(Spec):
     conditions: Conditions | UnsetType = UNSET
     observed_generation: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
@@ -212,12 +222,13 @@ class CanaryDeploymentStatus(Spec):
         UNSET
     )
     failed_token: Annotated[str, Meta(max_length=128, description="The retry token when it failed.")] = ""
-    canary_weight: Annotated[Weight, Meta(description="Of the run, for columns.")] = 0
+    canary_weight: Annotated[Weight, Meta(description="Of the run; with A/B, of the requests that match.")] = 0
     run: RunStatus | UnsetType = UNSET
     tracked_configs: Annotated[tuple[TrackedConfig, ...], Keyed("kind", "name"), Meta(max_length=64)] = ()
     override: Override | UnsetType = UNSET
     drift: Drift | UnsetType = UNSET
     history: History | UnsetType = UNSET
+    shown: Shown | UnsetType = UNSET
 
 
 class CanaryDeployment(
@@ -230,9 +241,9 @@ class CanaryDeployment(
     columns=(
         Column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
         Column("Phase", ".status.phase"),
-        Column("Weight", ".status.canaryWeight", type="integer"),
-        Column("Step", ".status.run.step", type="integer"),
-        Column("Last", ".status.history[0].outcome"),
+        Column("Weight", ".status.shown.traffic"),
+        Column("Step", ".status.shown.step"),
+        Column("Last", ".status.shown.last"),
         Column("Reason", ".status.conditions[?(@.type=='Ready')].reason"),
         Column("Message", ".status.conditions[?(@.type=='Ready')].message", priority=1),
     ),

@@ -68,7 +68,7 @@ class ReleaseGroup(
     columns=(
         Column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
         Column("State", ".status.release.state"),
-        Column("Members", ".spec.members[*].name"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason"),
         Column("Message", ".status.conditions[?(@.type=='Ready')].message", priority=1),
     ),
 ):

@@ -20,6 +20,7 @@ LIMIT = 5
 TEXT = 80
 _PRIVATE = frozenset({"annotations", "args", "command", "data", "env", "headers"})
 """Values under these may be secrets: they are not shown."""
+HIDDEN, ABSENT = "value hidden", "absent"
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -36,7 +37,14 @@ class Drift(msgspec.Struct, frozen=True):
         who = f" by {self.manager}" if self.manager else ""
         if not self.field:
             return f"{self.kind} {self.name} was deleted{who}"
-        return f"{self.kind} {self.name}: {self.field} was {self.found}, not {self.wanted}{who}"
+        return f"{self.kind} {self.name}: {self.field} was {self._change()}{who}"
+
+    def _change(self) -> str:
+        """What was done to the field; with its values where they tell more than that."""
+        hidden = f" ({HIDDEN})" if HIDDEN in (self.found, self.wanted) else ""
+        if self.found != self.wanted and not hidden:
+            return f"{self.found}, not {self.wanted}"
+        return ("removed" if self.found == ABSENT else "added" if self.wanted == ABSENT else "changed") + hidden
 
 
 def drifts(live: Document, after: Document, wanted: Document, manager: str) -> list[Drift]:
@@ -150,12 +158,12 @@ def _written(path: Path) -> str:
 def _shown(document: Document, path: Path) -> str:
     value = _at(document, path)
     if value is _NOWHERE or value is None:
-        return "absent"
+        return ABSENT
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if not _PRIVATE.isdisjoint(path):
-        return "another value"
+        return HIDDEN
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= TEXT else text[: TEXT - 1] + "…"
