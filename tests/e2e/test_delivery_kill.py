@@ -116,8 +116,10 @@ class Home:
         return 0
 
     async def again(self) -> None:
-        """All of it is killed, and started again."""
+        """Server and controllers are killed together, and started again. Were it the server alone, the controllers would
+        see it go, and end what they run: nothing is left behind of a home that will not come back."""
         old = self.controllers
+        os.kill(old, signal.SIGKILL)
         self.server.kill()
         await self.client.close()
         await until(lambda: not Path(f"/proc/{old}").exists())

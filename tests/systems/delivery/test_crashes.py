@@ -55,6 +55,8 @@ class Scenario:
     suffixes: tuple[str, ...] = ("",)
     outcomes: tuple[str, ...] = ()
     """Of the runs, newest first."""
+    triggers: tuple[str, ...] = ("Revision",)
+    deadline = "5m"
 
     def __init__(self, stage: Stage, witness: Witness) -> None:
         self.stage, self.witness = stage, witness
@@ -62,7 +64,7 @@ class Scenario:
     async def prepare(self, instance: str) -> None:
         for suffix in self.suffixes:
             name = f"{instance}{suffix}"
-            given = spec(analysis=self.analysis, progressDeadline="5m", replicas=1)
+            given = spec(analysis=self.analysis, progressDeadline=self.deadline, replicas=1)
             given["deployment"]["selector"]["matchLabels"] = {"app": name}
             given["deployment"]["template"]["metadata"]["labels"] = {"app": name}
             document = {"metadata": {"name": name, "namespace": self.stage.namespace}, "spec": given}
@@ -113,6 +115,7 @@ class Skip(Scenario):
     """Straight out, once; the next change is proven again."""
 
     outcomes = ("Succeeded", "Succeeded")
+    triggers = ("Revision", "SkipAnalysis")
 
     async def act(self, instance: str) -> None:
         def straight(spec: dict[str, Any]) -> None:
@@ -126,6 +129,7 @@ class Skip(Scenario):
 
 class Superseded(Scenario):
     outcomes = ("Succeeded", "Cancelled")
+    triggers = ("Revision", "Revision")
 
     async def act(self, instance: str) -> None:
         await self.stage.image("web:2", instance)
@@ -137,6 +141,7 @@ class Stuck(Scenario):
     """Its promotion fails."""
 
     outcomes = ("Failed",)
+    deadline = "60s"
 
     async def act(self, instance: str) -> None:
         await self.stage.image("web:stubborn", instance)
@@ -221,6 +226,10 @@ class Play:
                 own = [each for each in told if each.name.startswith(instance)]
                 broken += Laws(f"{instance}{suffix}", STEPS, INTERVAL, retry=2.0).judge(own)
         assert not broken, "\n".join(broken[:20])
+        for suffix in self.scenario.suffixes if self.scenario.outcomes else ():
+            runs = self.ends[UNCUT.name][f"CanaryDeployment it{suffix}"]["history"]
+            assert tuple(run[0] for run in runs) == self.scenario.triggers
+            assert tuple(run[1] for run in runs) == self.scenario.outcomes
         for instance, end in self.ends.items():
             assert flat(end) == flat(self.ends[UNCUT.name]), self.why(instance)
 
