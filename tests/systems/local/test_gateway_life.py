@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -18,7 +20,8 @@ from trimtab.model.istio import VirtualService
 from trimtab.model.kubernetes import Event, Service
 from trimtab.systems.local.gateway import controller as controller_module
 from trimtab.systems.local.gateway.controller import GatewayController
-from trimtab.systems.local.gateway.envoy.bootstrap import LISTENERS
+from trimtab.systems.local.gateway.envoy.admin import Echo
+from trimtab.systems.local.gateway.envoy.bootstrap import CLUSTERS, LISTENERS
 from trimtab.systems.local.gateway.envoy.files import Files
 from trimtab.systems.local.gateway.envoy.process import Process
 from trimtab.systems.local.gateway.telling import NotEchoed, Outcome
@@ -242,3 +245,53 @@ async def test_a_new_envoy_hears_nobody_before_it_knows_who_answers(
     async with gateway.working():
         await gateway.serving("web")
     assert started == [[]]
+
+
+async def test_a_cluster_goes_only_when_no_route_names_it_any_more(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.serving("web")
+        await gateway.live("web")
+        world, name = await controller._world(), "outbound|80||web-canary.shop.svc.cluster.local"
+        without = translate(
+            msgspec.structs.replace(
+                world, services=tuple(each for each in world.services if each.name == "web"), virtual_services=()
+            )
+        )
+        assert name in translate(world).clusters
+        assert name not in without.clusters
+        told: list[tuple[str, bool]] = []
+        put = controller._files.put
+
+        def seen(file: str, resources: Iterable[dict[str, Any]], *, again: bool = False) -> tuple[str, bool]:
+            listed = list(resources)
+            told.append((file, any(each["name"] == name for each in listed)))
+            return put(file, listed, again=again)
+
+        monkeypatch.setattr(controller._files, "put", seen)
+        await controller._teller.tell(without)
+        monkeypatch.undo()
+        assert told[0] == (CLUSTERS, True)
+        assert told[-1] == (CLUSTERS, False)
+        assert any(file == "routes/mesh.json" for file, _ in told[1:-1])
+
+
+async def test_routes_are_live_when_they_are_in_force_and_not_when_they_were_read(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.live("web")
+        asked, routes = [0], controller._process.admin.routes
+
+        async def late(names: Iterable[str]) -> dict[str, Echo]:
+            asked[0] += 1
+            found = await routes(names)
+            return found if asked[0] > 3 else {name: Echo("before") for name in found}
+
+        monkeypatch.setattr(controller._process.admin, "routes", late)
+        await gateway.route("web", [to(("web", 50), ("web-canary", 50))])
+        await gateway.live("web")
+        assert asked[0] > 3
