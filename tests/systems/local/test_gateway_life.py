@@ -295,3 +295,55 @@ async def test_routes_are_live_when_they_are_in_force_and_not_when_they_were_rea
         await gateway.route("web", [to(("web", 50), ("web-canary", 50))])
         await gateway.live("web")
         assert asked[0] > 3
+
+
+async def test_another_envoy_is_asked_anew_although_nothing_has_changed(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_versions(gateway)
+    async with gateway.working() as controller:
+        await gateway.serving("web")
+        await gateway.live("web")
+        again, routes = asyncio.Event(), controller._process.admin.routes
+
+        async def asked(names: Iterable[str]) -> dict[str, Echo]:
+            again.set()
+            return await routes(names)
+
+        monkeypatch.setattr(controller._process.admin, "routes", asked)
+        os.kill(pid_of(controller), signal.SIGKILL)
+        async with asyncio.timeout(20):
+            await again.wait()
+
+
+async def test_a_failure_of_before_says_nothing_of_a_listener_of_now(gateway: Gateway) -> None:
+    async with gateway.working() as controller:
+        await gateway.published()
+        answers = [Echo("", "taken", 5.0), Echo("v1", "taken", 5.0), Echo("v2")]
+
+        async def ask_(_names: Iterable[str]) -> dict[str, Echo]:
+            return {"web": answers.pop(0)}
+
+        assert await controller._teller._until(ask_, {"web": "v2"}, 10.0) == {}
+        answers = [Echo("v1", "taken", 11.0)]
+        assert await controller._teller._until(ask_, {"web": "v2"}, 10.0) == {"web": "taken"}
+
+
+async def test_what_was_deleted_stands_in_for_nothing(gateway: Gateway) -> None:
+    for name in ("web", "web-canary"):
+        await gateway.service(name)
+        await gateway.backend(name)
+    await gateway.virtual_service("web", [to(("web", 0), ("web-canary", 100))])
+    async with gateway.working() as controller:
+        url = await gateway.serving("web")
+        await gateway.live("web")
+        assert await ask(url) == {"200 web-canary": 1}
+        await gateway.client.delete(Ref(VirtualService, "web", "shop"))
+        async with asyncio.timeout(20):
+            while await ask(url) != {"200 web": 1}:  # noqa: ASYNC110 - asks a real server
+                await asyncio.sleep(0.01)
+        assert not list((gateway.folder / "gateway" / "held").iterdir())
+        await gateway.virtual_service("web", [{"redirect": {"surprise": True}}])
+        assert (await gateway.live("web"))["status"] == "False"
+        assert await ask(url) == {"200 web": 1}
+        assert not controller._held
