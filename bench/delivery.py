@@ -168,21 +168,24 @@ def _checks(found: Sequence[judges.Row], judge: str) -> str:
 
 
 def of_many(found: many.Figures, scale: many.Scale) -> Iterator[Row]:
-    runs_of = f"{scale.objects} runs at once, a check each {scale.interval} s"
-    if found.succeeded != scale.objects:
-        raise RuntimeError(f"{found.succeeded} of {scale.objects} runs were promoted")
-    p50, p99 = quantile(found.late, 0.5), quantile(found.late, 0.99)
-    yield Row(f"{runs_of}: lateness of {len(found.late):,} checks, p50", "", f"{p50 * 1e3:,.0f} ms")
-    yield Row("the same, p99", "", f"{p99 * 1e3:,.0f} ms", None, f"under {LATE:g} s", p99 < LATE)
-    shares = f"{found.controllers:.0%}, {found.server:.0%}"
-    yield Row(f"CPU of controllers and server in these {found.seconds:.0f} s, of one processor", "", shares)
-    yield Row("memory of the controllers", "", megabytes(found.memory))
+    waves = ((f"begun within {scale.spread:g} s", found.spread), ("begun in the same moment", found.at_once))
+    for title, wave in waves:
+        if wave.succeeded != scale.objects:
+            raise RuntimeError(f"{wave.succeeded} of {scale.objects} runs were promoted")
+        p50, p99 = quantile(wave.late, 0.5), quantile(wave.late, 0.99)
+        runs_of = f"{scale.objects} runs, {title}, a check each {scale.interval} s"
+        yield Row(f"{runs_of}: lateness of {len(wave.late):,} checks, p50", "", f"{p50 * 1e3:,.0f} ms")
+        yield Row("the same, p99", "", f"{p99 * 1e3:,.0f} ms", None, f"under {LATE:g} s", p99 < LATE)
+        shares = f"{wave.controllers:.0%}, {wave.server:.0%}"
+        yield Row(f"CPU of controllers and server in these {wave.seconds:.0f} s, of one processor", "", shares)
+    yield Row("memory of the controllers then", "", megabytes(found.at_once.memory))
     yield Row(f"{scale.objects} made, until all are stable", "", f"{found.created:.1f} s")
-    asked = found.idle_requests
-    yield Row(f"{scale.objects} at rest: requests in a minute", "", f"{asked:.0f}", None, "0", asked < 1)
-    shares = f"{found.idle_controllers:.1%}, {found.idle_server:.1%}"
-    yield Row("CPU of controllers and server meanwhile", "", shares)
-    yield Row("memory of the controllers", "", megabytes(found.idle_memory))
+    idle = found.idle
+    yield Row(
+        f"{scale.objects} at rest: requests in a minute", "", f"{idle.requests:.0f}", None, "0", idle.requests < 1
+    )
+    yield Row("CPU of controllers and server meanwhile", "", f"{idle.controllers:.1%}, {idle.server:.1%}")
+    yield Row("memory of the controllers", "", megabytes(idle.memory))
 
 
 if __name__ == "__main__":

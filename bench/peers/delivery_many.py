@@ -2,8 +2,9 @@
 
     python bench/peers/delivery_many.py OBJECTS NAMESPACES INTERVAL STEPS   (to profile: it prints the pid of the controllers)
 
-Flow: all are created and become stable; nothing happens for a while; all get another image in the same moment, and each
-goes through its steps. How late a check was is read from the statuses: its time, less what nextCheckTime had said before.
+Flow: all are created and become stable; nothing happens for a while; all get another image, one after another within some
+seconds, and each goes through its steps; and once more, all in the same moment. How late a check was is read from the
+statuses: its time, less what nextCheckTime had said before.
 """
 
 from __future__ import annotations
@@ -34,31 +35,42 @@ class Scale(NamedTuple):
     steps: int
     idle: float
     """Seconds at rest."""
+    spread: float
+    """Seconds from the first release to the last, of those one after another."""
 
 
-FULL, QUICK = Scale(500, 1, 10, 5, 60.0), Scale(50, 1, 2, 3, 3.0)
+FULL, QUICK = Scale(500, 1, 10, 4, 30.0, 20.0), Scale(50, 1, 2, 2, 2.0, 2.0)
 
 
-class Figures(NamedTuple):
-    """CPU is a share of one processor; memory is in bytes."""
+class Wave(NamedTuple):
+    """All are released once. CPU is a share of one processor; memory is in bytes."""
 
     late: list[float]
     """Seconds of each check, sorted."""
-    checks: int
     seconds: float
     """From the first change to the end of the last run."""
     succeeded: int
     controllers: float
     server: float
     memory: int
+
+
+class Idle(NamedTuple):
+    """At rest."""
+
+    requests: float
+    """A minute."""
+    controllers: float
+    server: float
+    memory: int
+
+
+class Figures(NamedTuple):
     created: float
     """Seconds until all are stable."""
-    idle_requests: float
-    """A minute."""
-    idle_controllers: float
-    idle_server: float
-    idle_memory: int
-    queries: int
+    idle: Idle
+    spread: Wave
+    at_once: Wave
 
 
 def measure(scale: Scale, say: Callable[[str], None]) -> Figures:
@@ -79,11 +91,13 @@ async def _measured(scale: Scale, say: Callable[[str], None]) -> Figures:
             created = time.monotonic() - began
             say("nothing happens")
             idle = await _idle(at, scale.idle)
-            say("all of them are released")
-            return Figures(*(await _released(at, scale, spaces)), created, *idle, metrics.queries)
+            say(f"all of them are released within {scale.spread:g} s")
+            spread = await _released(at, scale, spaces, 1, scale.spread)
+            say("all of them are released at once")
+            return Figures(created, idle, spread, await _released(at, scale, spaces, 2))
 
 
-async def _idle(at: Home, seconds: float) -> tuple[float, float, float, int]:
+async def _idle(at: Home, seconds: float) -> Idle:
     pids = (at.controllers(),), (at.server_pid,)
     asked = await at.requests()
     while True:  # events are sent when there is time
@@ -97,18 +111,22 @@ async def _idle(at: Home, seconds: float) -> tuple[float, float, float, int]:
     took = time.monotonic() - began
     shares = [(now - then) / took for now, then in zip(map(cpu_seconds, pids), used, strict=True)]
     count = sum((await at.requests()).values()) - sum(asked.values()) - 1  # the question itself
-    return count * 60 / took, shares[0], shares[1], resident_bytes(pids[0])
+    return Idle(count * 60 / took, shares[0], shares[1], resident_bytes(pids[0]))
 
 
-async def _released(
-    at: Home, scale: Scale, spaces: list[str]
-) -> tuple[list[float], int, float, int, float, float, int]:
-    watcher = Lateness()
+async def _released(at: Home, scale: Scale, spaces: list[str], runs: int, spread: float = 0.0) -> Wave:
+    """`runs` is how many each will have had then."""
+    watcher = Lateness(runs)
     watching = [asyncio.create_task(at.follow(CANARY, space, watcher.seen)) for space in spaces]
     pids = (at.controllers(),), (at.server_pid,)
     used, began = [*map(cpu_seconds, pids)], time.monotonic()
-    await _many(range(scale.objects), lambda number: _release(at, spaces, number))
-    await _until_all(at, scale, lambda canary: bool(ended(canary)))
+
+    async def release(number: int) -> None:
+        await asyncio.sleep(began + number * spread / scale.objects - time.monotonic())
+        await _release(at, spaces, number, f"web:{runs + 1}")
+
+    await _many(range(scale.objects), release)
+    await _until_all(at, scale, lambda canary: len(ended(canary)) >= runs)
     took = time.monotonic() - began
     if (at.controllers(),) != pids[0]:
         raise RuntimeError(f"the controllers ended\n{at.server.logs()}")
@@ -116,22 +134,16 @@ async def _released(
     for task in watching:
         task.cancel()
     await asyncio.wait(watching)
-    return (
-        sorted(watcher.late),
-        len(watcher.late),
-        took,
-        watcher.succeeded,
-        shares[0],
-        shares[1],
-        resident_bytes(pids[0]),
-    )
+    return Wave(sorted(watcher.late), took, watcher.succeeded, shares[0], shares[1], resident_bytes(pids[0]))
 
 
 class Lateness:
     """Reads from each status how late its last check was."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: int = 1) -> None:
+        """`runs` is how many each will have had."""
         self.late: list[float] = []
+        self._runs = runs
         self._next: dict[tuple[str, str], datetime] = {}
         self._last: dict[tuple[str, str], str] = {}
         self._succeeded: set[tuple[str, str]] = set()
@@ -149,7 +161,7 @@ class Lateness:
             self.late.append((datetime.fromisoformat(checks[0]["time"]) - self._next[key]).total_seconds())
         if "nextCheckTime" in run:
             self._next[key] = datetime.fromisoformat(run["nextCheckTime"])
-        if any(one["outcome"] == "Succeeded" for one in ended(canary)):
+        if sum(one["outcome"] == "Succeeded" for one in ended(canary)) >= self._runs:
             self._succeeded.add(key)
 
 
@@ -184,9 +196,9 @@ async def _create(at: Home, scale: Scale, spaces: list[str], number: int) -> Non
     await at.create(CANARY, spaces[number % len(spaces)], name, spec)
 
 
-async def _release(at: Home, spaces: list[str], number: int) -> None:
+async def _release(at: Home, spaces: list[str], number: int, image: str) -> None:
     def another(document: Document) -> None:
-        document["spec"]["deployment"]["template"]["spec"]["containers"][0]["image"] = "web:2"
+        document["spec"]["deployment"]["template"]["spec"]["containers"][0]["image"] = image
 
     await at.change(CANARY, spaces[number % len(spaces)], f"web-{number}", another)
 
@@ -209,6 +221,8 @@ def quantile(values: list[float], share: float) -> float:
 
 
 if __name__ == "__main__":
-    given = Scale(*map(int, sys.argv[1:5]), 10.0)
+    given = Scale(*map(int, sys.argv[1:5]), 5.0, 2.0 * int(sys.argv[3]))
     found = measure(given, lambda text: print(text, flush=True))
-    print(found._replace(late=[quantile(found.late, share) for share in (0.5, 0.9, 0.99, 1)]))
+    for wave in (found.spread, found.at_once):
+        print(wave._replace(late=[quantile(wave.late, share) for share in (0.5, 0.9, 0.99, 1)]))
+    print(found.created, found.idle)
