@@ -326,6 +326,22 @@ async def test_a_pod_that_is_removed_by_force_ends_and_another_of_its_name_begin
         assert not alive(pid_of(before))
 
 
+async def test_processes_of_a_pod_that_went_while_nobody_looked_are_ended(bench: Bench) -> None:
+    async with bench.running(home_ends=False):
+        await bench.create(deployment())
+        await bench.complete()
+        found = (await bench.client.list(Pod, Query(namespace="shop"))).items[0]
+    await bench.client.patch(found, with_metadata(found, finalizers=()))
+    await bench.delete(Pod, found.name)
+    await bench.delete(Deployment, "web")
+    process = pid_of(dict(found.raw or {}))
+    assert alive(process)
+    async with bench.running(home_ends=False):
+        async with asyncio.timeout(10):
+            while alive(process):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+
+
 async def test_pods_of_others_are_left_alone(bench: Bench) -> None:
     async with bench.running():
         spec = {"containers": [container(command=["/bin/sleep", "60"])]}
