@@ -347,3 +347,18 @@ async def test_what_was_deleted_stands_in_for_nothing(gateway: Gateway) -> None:
         assert (await gateway.live("web"))["status"] == "False"
         assert await ask(url) == {"200 web": 1}
         assert not controller._held
+
+
+async def test_a_process_that_has_envoys_number_by_now_is_left_alone(gateway: Gateway) -> None:
+    folder = gateway.folder / "gateway"
+    folder.mkdir()
+    other = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+    try:
+        (folder / "envoy.json").write_bytes(msgspec.json.encode({"pid": other.pid, "started": 1}))
+        async with gateway.working() as controller:
+            await gateway.published()
+            assert pid_of(controller) != other.pid
+        assert other.returncode is None
+    finally:
+        other.kill()
+        await other.wait()
