@@ -356,6 +356,14 @@ def test_a_port_that_only_an_administrator_may_take_is_heard_elsewhere() -> None
     assert WEB in config.clusters
 
 
+def test_of_two_services_that_ask_for_one_address_the_older_has_it() -> None:
+    old, new = service("old", clusterIP="127.30.0.9"), service("new", clusterIP="127.30.0.9")
+    old = old.replace(metadata=meta("old", 5, uid="old"))
+    found = addresses((new, old))
+    assert found[Key("shop", "old")] == "127.30.0.9"
+    assert found[Key("shop", "new")] != "127.30.0.9"
+
+
 def test_addresses_are_kept_and_never_shared() -> None:
     one, two = service("one"), service("two")
     first = addresses((one, two))
