@@ -295,6 +295,8 @@ async def test_what_a_process_left_behind_while_nobody_looked_ends_before_the_ne
         (pod,) = await bench.pods()
     file = bench.pods_folder / pod["metadata"]["uid"] / "work" / "child"
     os.kill(pid_of(pod), signal.SIGKILL)
+    while alive(pid_of(pod)):  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0.001)
     (child,) = map(int, file.read_text().split())
     assert alive(child)
     async with bench.running():
