@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -11,32 +12,38 @@ from trimtab.cli.canary_find import annotation, called, run_of, short, status_of
 from trimtab.cli.canary_promote import fought, held, meaning, stuck, where
 from trimtab.cli.tables import GAP, shown, stained
 from trimtab.model.clock import parse_time
+from trimtab.model.conditions import Condition, get_condition
 from trimtab.systems.delivery.kinds import Analysis, CanaryDeployment, Check, RunStatus
 from trimtab.systems.delivery.kinds.fields import PAUSE
 from trimtab.systems.delivery.machine.runs import analysis_of, step_of
 
 WIDTH = 40
+LABEL, NARROW = 11, 30
+"""The characters of a label, and how many a text needs beside it to be broken into lines."""
 RUNS = 5
+TELLING = ("Initializing", "Starting", "Promoting", "Returning", "RollingBack")
+"""Phases in which pods or routes are waited for: Ready says what they lack."""
 CHECKS = ("checked", "step", "weight", "verdict", "metric", "value", "stable", "samples", "message")
 CONDITIONS = ("condition", "status", "reason", "message")
 HISTORY = ("run", "outcome", "reason", "ended", "message")
 
 
-def lines(canary: CanaryDeployment, now: datetime, *, colours: bool = False) -> list[str]:
-    """All there is to know of how its release goes."""
-    found = [*_heading(canary, colours), *_weights(canary), *_run(canary, now)]
+def lines(canary: CanaryDeployment, now: datetime, *, colours: bool = False, width: int = 0) -> list[str]:
+    """All there is to know of how its release goes. What is longer than `width` goes on below itself; 0 is no end."""
+    said = [*_weights(canary), *_run(canary, now)]
+    found = [*_heading(canary, colours, width), *(part for line in said for part in _wrapped(line, width))]
     status, going = status_of(canary), run_of(canary)
     if going is not None and going.checks:
         step = step_of(going)
         matched = step is not None and step.matched
-        found += ["", *table(CHECKS, [row for check in going.checks for row in _check(check, matched)], colours)]
+        found += ["", *table(CHECKS, [row for check in going.checks for row in _check(check, matched)], colours, width)]
     if status.conditions:
-        rows = [[c.type, c.status, shown(c.reason), shown(c.message)] for c in status.conditions]
-        found += ["", *table(CONDITIONS, rows, colours)]
+        rows = [[c.type, c.status, shown(c.reason), _said(c, status.conditions)] for c in status.conditions]
+        found += ["", *table(CONDITIONS, rows, colours, width)]
     ended = [run for run in status.history or () if run.outcome != "Running"][:RUNS]
     if ended:
         rows = [[r.id, r.outcome, r.reason or "", _ago(r.finished, now), shown(r.message or "")] for r in ended]
-        found += ["", *table(HISTORY, rows, colours)]
+        found += ["", *table(HISTORY, rows, colours, width)]
     return found
 
 
@@ -67,11 +74,15 @@ def summary(canary: CanaryDeployment) -> str:
     return "  ".join(words)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool = False) -> list[str]:
-    """Aligned columns, but for those in which nothing is said."""
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool = False, width: int = 0) -> list[str]:
+    """Aligned columns, but for those in which nothing is said. The last one goes on below itself."""
     used = [i for i in range(len(headers)) if any(row[i] for row in rows)]
     titles, rows = [headers[i].upper() for i in used], [[row[i] for i in used] for row in rows]
     widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
+    room = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    if width and room >= NARROW:
+        rows = [part for row in rows for part in _below(row, room)]
+        widths[-1] = min(widths[-1], room)
 
     def line(cells: Sequence[str], paint: bool) -> str:
         padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
@@ -83,16 +94,35 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool =
     return [f"\033[1m{head}\033[0m" if colours else head, *(line(row, colours) for row in rows)]
 
 
+def _below(row: Sequence[str], room: int) -> Iterator[list[str]]:
+    first, *rest = textwrap.wrap(row[-1], room) or [""]
+    yield [*row[:-1], first]
+    for part in rest:
+        yield [*("" for _ in row[:-1]), part]
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """A line with its label; what does not fit is below what it says."""
+    if not width or len(line) <= width or width - LABEL < NARROW:
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent=" " * LABEL, break_on_hyphens=False)
+
+
 def bar(weight: int) -> str:
     """The canary's share of a line."""
     full = round(weight * WIDTH / 100) or (1 if weight else 0)
     return "█" * full + "░" * (WIDTH - full)
 
 
-def _heading(canary: CanaryDeployment, colours: bool) -> Iterator[str]:
-    status = status_of(canary)
-    phase = str(status.phase or "nobody has looked at it yet")
+def _heading(canary: CanaryDeployment, colours: bool, width: int) -> Iterator[str]:
+    phase = str(status_of(canary).phase or "nobody has looked at it yet")
     yield f"{called(canary)}   {stained(phase, phase) if colours else phase}"
+    for line in _holds(canary):
+        yield from _wrapped(line, width)
+
+
+def _holds(canary: CanaryDeployment) -> Iterator[str]:
+    """Whatever keeps it from going its way."""
     if (paused := annotation(canary, PAUSE)) is not None:
         yield f"paused     {shown(paused)}   `trimtab canary resume {canary.name}` lets it go on"
     if canary.spec.suspend:
@@ -133,13 +163,18 @@ def _live(going: RunStatus) -> str:
 
 
 def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
-    going = run_of(canary)
+    status, going = status_of(canary), run_of(canary)
+    ready, metrics = (get_condition(status.conditions, kind) for kind in ("Ready", "MetricsAvailable"))
+    if ready is not None and ready.reason == status.phase and ready.reason in TELLING:
+        yield f"not ready  {shown(ready.message)}"
     if going is None:
         return
     yield f"run        {where(canary, going).removeprefix('run ')}, began {_ago(going.started, now)}"
     analysis = analysis_of(going)
     if not isinstance(analysis, UnsetType):
         yield f"checks     {_counters(going, analysis)}{_next(going, now)}"
+        if metrics is not None and metrics.message and status.phase in ("Progressing", "WaitingPromotion"):
+            yield f"metrics    {shown(metrics.message)}"
     if going.waiting_for:
         gate = going.waiting_for.rpartition("/")[2]
         yield f"waits      {_waits(gate, canary)}"
@@ -193,6 +228,13 @@ def _check(check: Check, matched: bool) -> Iterator[list[str]]:
             "" if isinstance(metric.samples, UnsetType) else str(metric.samples),
             shown(metric.message or (check.message if number == 0 else "") or ""),
         ]
+
+
+def _said(one: Condition, conditions: Sequence[Condition]) -> str:
+    """Its message, but for one that Ready has as well."""
+    ready = get_condition(conditions, "Ready")
+    same = ready is not None and one is not ready and one.message and one.message == ready.message
+    return "as Ready" if same else shown(one.message)
 
 
 def _number(value: float | UnsetType) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from shutil import get_terminal_size
 
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.canary_find import canary_of, missing
@@ -30,7 +31,8 @@ async def _status(access: Access, name: str, watch: bool) -> int:
     async with session(access) as server:
         if not watch:
             canary = await canary_of(server, name)
-            print("\n".join(lines(canary, SystemClock().now(), colours=coloured())))
+            width = get_terminal_size().columns if sys.stdout.isatty() else 0
+            print("\n".join(lines(canary, SystemClock().now(), colours=coloured(), width=width)))
             return OK
         await canary_of(server, name)  # what is wrong is better said before the screen is taken
         await (_screen(server, name) if sys.stdout.isatty() else _lines(server, name))
@@ -58,7 +60,7 @@ async def _screen(server: Session, name: str) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
 
         def draw() -> None:
-            text = Text.from_ansi("\n".join(lines(shown[-1], clock.now(), colours=colours)))
+            text = Text.from_ansi("\n".join(lines(shown[-1], clock.now(), colours=colours, width=console.width)))
             text.no_wrap, text.overflow = True, "ellipsis"
             live.update(text, refresh=True)
 

@@ -94,7 +94,17 @@ def test_no_requests_are_told_with_how_long(times: int, words: str) -> None:
     said = say(status, given)
     assert of(said).message.endswith(words)
     found = of(said, "MetricsAvailable")
-    assert (found.status, found.reason, found.message) == ("Unknown", "NoData", words)
+    assert (found.status, found.reason) == ("Unknown", "NoData")
+    assert found.message == f"{words}: rate: the canary got no requests"
+
+
+@pytest.mark.parametrize(("name", "words"), [("request-duration", "no requests"), ("queue", "no data")])
+def test_a_series_that_is_not_there_is_told_as_what_it_counts(name: str, words: str) -> None:
+    metric = MetricCheck(name=name, verdict="Inconclusive", message="no samples")
+    empty = check("Inconclusive").replace(metrics=(metric,))
+    status, given = running("Progressing", checks=(empty,), counters=Counters(held=2), **LIVE)
+    assert of(say(status, given)).message.endswith(f"{words} for 2 checks in a row")
+    assert of(say(status, given), "MetricsAvailable").message.endswith(f"in a row: {name}: no samples")
 
 
 def test_too_few_requests_are_data_that_cannot_tell() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ from trimtab.model.clock import Clock, format_time, parse_time
 from trimtab.model.conditions import Condition, get_condition, without_condition
 from trimtab.runtime.runs import last
 from trimtab.runtime.status import condition
-from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, Check, RunStatus
+from trimtab.systems.delivery.answering import measured, unanswered
+from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Drift, Shown
 from trimtab.systems.delivery.kinds.fields import PAUSE
 from trimtab.systems.delivery.machine.facts import Order, Said
-from trimtab.systems.delivery.machine.runs import analysis_of, short, step_of
+from trimtab.systems.delivery.machine.runs import short, step_of
 
 if TYPE_CHECKING:
     from trimtab.systems.delivery.machine.facts import Facts
@@ -60,11 +61,11 @@ def told(
         say("Promoted", *_promoted(status))
     conditions = _sometimes(conditions or (), canary, status, facts, say_generation=(clock, generation))
     if not isinstance(status.run, UnsetType):
-        measured = _measured(status.run)
-        if measured is None:  # of another run
+        answer = measured(status.run)
+        if answer is None:  # of another run
             conditions = without_condition(conditions, "MetricsAvailable")
         else:
-            conditions = condition(conditions, clock, generation, "MetricsAvailable", *measured)
+            conditions = condition(conditions, clock, generation, "MetricsAvailable", *answer)
     return status.replace(conditions=conditions, observed_generation=generation, shown=shown(status))
 
 
@@ -73,7 +74,7 @@ def spells(before: CanaryDeploymentStatus, after: CanaryDeploymentStatus) -> tup
     cannot be made, and a fight. Both statuses have been told."""
     said = []
     run = after.run
-    now = None if isinstance(run, UnsetType) else _measured(run)
+    now = None if isinstance(run, UnsetType) else measured(run)
     if now is not None and now[0] is not True and now[1] != _last_measured(before, after):
         said.append(Said(True, "NoData" if now[0] is None else "MetricsUnavailable", now[2]))
     fight = get_condition(after.conditions, "DriftConflict")
@@ -86,7 +87,7 @@ def _last_measured(before: CanaryDeploymentStatus, after: CanaryDeploymentStatus
     """What the same run said of its metrics before."""
     if isinstance(before.run, UnsetType) or isinstance(after.run, UnsetType) or before.run.id != after.run.id:
         return ""
-    return (_measured(before.run) or (None, "", ""))[1]
+    return (measured(before.run) or (None, "", ""))[1]
 
 
 def shown(status: CanaryDeploymentStatus) -> Shown | UnsetType:
@@ -149,7 +150,7 @@ def _of_run(canary: CanaryDeployment, status: CanaryDeploymentStatus, run: RunSt
         if isinstance(run.verified, UnsetType):
             text += ", which is not live yet"
     held = _held(canary, status, facts) if status.phase in _HOLDABLE else ""
-    said = [text, run.message or "", _standing(status, run, facts), _unanswered(run) if not run.result else ""]
+    said = [text, run.message or "", _standing(status, run, facts), unanswered(run) if not run.result else ""]
     said.append(f"it is held: {held}" if held else _gate(canary, run))
     return "; ".join(each for each in said if each)
 
@@ -246,50 +247,3 @@ def _sometimes(
         else:
             conditions = without_condition(conditions, kind)
     return conditions
-
-
-def _measured(run: RunStatus) -> tuple[bool | None, str, str] | None:
-    """What the last check says of its metrics: whether they could be had, and had anything to say. None before it."""
-    if not run.checks:
-        return None
-    check = run.checks[0]
-    if any(metric.verdict == "Error" for metric in check.metrics):
-        often = f"{run.counters.errors} checks in a row could not be made: " if run.counters.errors > 1 else ""
-        return False, "SourceFailed", often + _those(check, "Error")
-    if check.verdict != "Inconclusive":
-        return True, "Measured", ""
-    return (True, "Undecided", _unanswered(run)) if _had_requests(check) else (None, "NoData", _unanswered(run))
-
-
-def _unanswered(run: RunStatus) -> str:
-    """How long checks have said nothing, why, and what becomes of that; nothing when the last one said something."""
-    if not run.checks or run.checks[0].verdict not in ("Inconclusive", "Error"):
-        return ""
-    check, counted, analysis = run.checks[0], run.counters, analysis_of(run)
-    error = check.verdict == "Error"
-    times = counted.errors if error else counted.held
-    row = f"{times} checks in a row" if times > 1 else "the last check"
-    if error:
-        said = f"{row} could not be made: {_those(check, 'Error')}"
-    elif all(metric.samples == 0 for metric in check.metrics if metric.verdict == "Inconclusive"):
-        said = f"no requests for {row}" if times > 1 else f"no requests in {row}"
-    else:
-        said = f"{row} could not tell: {_those(check, 'Inconclusive')}"
-    limit = 0 if isinstance(analysis, UnsetType) else analysis.error_limit if error else analysis.no_data_limit
-    return f"{said}; {limit} of them roll it back" if limit else said
-
-
-def _those(check: Check, verdict: str) -> str:
-    """What the metrics of this verdict say."""
-    return "; ".join(_sentences(check, verdict))
-
-
-def _sentences(check: Check, verdict: str) -> Iterator[str]:
-    for metric in check.metrics:
-        if metric.verdict == verdict:
-            yield f"{metric.name}: {metric.message}" if metric.message else metric.name
-
-
-def _had_requests(check: Check) -> bool:
-    """Whether there was traffic, so that it was not for want of it that nothing could be said."""
-    return any(metric.verdict == "Inconclusive" and bool(metric.samples) for metric in check.metrics)
