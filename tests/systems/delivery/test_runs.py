@@ -152,7 +152,8 @@ async def test_a_canary_deployment_deleted_by_hand_is_made_again_and_the_third_t
 async def test_a_canary_with_too_few_pods_for_long_fails_though_its_step_is_old(here: Stage) -> None:
     """It is how long pods are missing that counts, not how long the step has lasted."""
     async with here.working():
-        await here.stable(progressDeadline="60s", replicas=4, analysis={"manual": ["Step"], "stepWeights": [10, 100]})
+        patient = {"manual": ["Step"], "stepWeights": [10, 100], "threshold": 100}
+        await here.stable(progressDeadline="60s", replicas=4, analysis=patient)
         await here.image("web:2")
         await here.until(lambda s: s.run and s.run.waiting_for)
         await here.later(300)

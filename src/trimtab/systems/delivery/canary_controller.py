@@ -13,14 +13,14 @@ from msgspec import UnsetType
 
 from trimtab.client.protocol import Query
 from trimtab.model.istio import DestinationRule, VirtualService
-from trimtab.model.kubernetes import ConfigMap, ControllerRevision, Deployment, Secret, Service
+from trimtab.model.kubernetes import ConfigMap, ControllerRevision, Deployment, Pod, Secret, Service
 from trimtab.runtime import Context, Controller, Request, Result, Watch
 from trimtab.runtime.changes import Change
 from trimtab.runtime.finalizers import finalizer
 from trimtab.runtime.index import Index
 from trimtab.runtime.objects import is_deleting
 from trimtab.systems.delivery.kinds import CanaryDeployment, ReleaseGroup
-from trimtab.systems.delivery.kinds.fields import OWNER
+from trimtab.systems.delivery.kinds.fields import BY_REVISION, CANARY, OWNER, REVISION, ROLE
 
 if TYPE_CHECKING:
     from trimtab.systems.delivery.releasing import Releaser
@@ -63,6 +63,10 @@ def _of_virtual_service(change: Change) -> list[Request]:
     return change.informers.indexed(CanaryDeployment, "driven", str(change.request))
 
 
+def _revision(pod: Pod) -> Iterable[str]:
+    yield f"{pod.namespace}/{(pod.metadata.labels or {}).get(REVISION, '')}"
+
+
 def _of_group(change: Change) -> list[Request]:
     groups = [each for each in (change.old, change.new) if isinstance(each, ReleaseGroup)]
     return [Request(group.namespace, member.name) for group in groups for member in group.spec.members]
@@ -82,6 +86,13 @@ class CanaryController(Controller[CanaryDeployment]):
         Watch(kind=Secret, to=_of_secret, query=Query(metadata_only=True)),
         Watch(kind=VirtualService, to=_of_virtual_service),
         Watch(kind=ReleaseGroup, to=_of_group),
+        # Only to ask them: their Deployment tells when they are ready and when not.
+        Watch(
+            kind=Pod,
+            to=lambda change: (),
+            query=Query(labels=f"{ROLE}={CANARY}"),
+            indexes=(Index(BY_REVISION, _revision),),
+        ),
     )
 
     releaser: Releaser

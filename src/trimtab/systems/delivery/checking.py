@@ -31,7 +31,7 @@ from trimtab.systems.delivery.kinds import (
 )
 from trimtab.systems.delivery.kinds.analysis import Hook, Metric
 from trimtab.systems.delivery.machine.analysing import WINDOWS
-from trimtab.systems.delivery.machine.facts import Need, Outcome
+from trimtab.systems.delivery.machine.facts import Need, Outcome, Pods
 from trimtab.systems.delivery.machine.runs import analysis_of, stamp, step_of
 from trimtab.systems.delivery.measuring.contract import Measured, SourceError, Target, Window
 from trimtab.systems.delivery.measuring.measure import measure
@@ -50,17 +50,25 @@ class Checker:
     def __init__(self, client: CachedClient, clock: Clock, sources: Sources, hooks: Hooks, blobs: Blobs | None) -> None:
         self._client, self._clock, self._sources, self._hooks, self._blobs = client, clock, sources, hooks, blobs
 
-    async def asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Outcome:
+    async def asked(
+        self,
+        need: Need,
+        canary: CanaryDeployment,
+        status: CanaryDeploymentStatus,
+        pods: Pods = Pods(),  # noqa: B008 - frozen
+    ) -> Outcome:
         """What came of what the machine needs."""
         run = status.run
         assert not isinstance(run, UnsetType)  # noqa: S101 - without a run nothing is needed
         if need is Need.CHECK:
-            return await self._check(canary, status, run)
+            return await self._check(canary, status, run, pods)
         point: Hook = need.value
         answer = await self._hooks.ask(point, canary, run)
         return Outcome(allowed=answer.allowed, message=answer.message)
 
-    async def _check(self, canary: CanaryDeployment, status: CanaryDeploymentStatus, run: RunStatus) -> Outcome:
+    async def _check(
+        self, canary: CanaryDeployment, status: CanaryDeploymentStatus, run: RunStatus, pods: Pods
+    ) -> Outcome:
         analysis, step = analysis_of(run), step_of(run)
         assert not isinstance(analysis, UnsetType)  # noqa: S101 - checks are made at steps
         assert step is not None  # noqa: S101
@@ -75,7 +83,7 @@ class Checker:
             self._hooks.ask("Rollback", canary, run),
             asyncio.gather(*measuring),
         )
-        refusals = () if during.allowed else (*during.refused, *during.failed)
+        refusals = (*_unsound(pods, run), *(() if during.allowed else (*during.refused, *during.failed)))
         judged = judge_all(analysis.replace(metrics=metrics), measured, run.evidence, refusals)
         counters, settled = settle(analysis, run.counters, judged.checks, refusals, passes=step.passes)
         check = Check(
@@ -97,6 +105,7 @@ class Checker:
             moved=judged.used or any(each.lost for each in measured),  # what was lost does not come back
             pause=pause(analysis, settled.verdict),
             record=await self._recorded(canary, run, check, measured, refusals),
+            crashes=pods.crashes,
         )
         if back.agreed:
             return msgspec.structs.replace(
@@ -162,6 +171,15 @@ class Checker:
         except (BlobError, OSError) as error:
             log.warning("a check is not in the run's record", canary=str(canary.name), run=run.id, error=str(error))
             return run.record
+
+
+def _unsound(pods: Pods, run: RunStatus) -> tuple[str, ...]:
+    """What its pods say against it, whatever requests met: those that are not there answer none."""
+    if not pods.ok:
+        return (f"pods: {pods.message}",)
+    if pods.crashes > run.crashes:
+        return (f"pods: its containers ended by themselves, {pods.crashes - run.crashes} times since the last check",)
+    return ()
 
 
 def pin_of(canary: CanaryDeployment, run: str) -> str:

@@ -12,9 +12,9 @@ from trimtab.client.protocol import Query
 from trimtab.model.clock import Clock
 from trimtab.model.kubernetes import Pod
 from trimtab.runtime.objects import uid_of
-from trimtab.systems.delivery import world
+from trimtab.systems.delivery import pods, world
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus
-from trimtab.systems.delivery.kinds.fields import CANARY, REVISION, ROLE, STABLE
+from trimtab.systems.delivery.kinds.fields import BY_REVISION, CANARY, REVISION, ROLE, STABLE
 from trimtab.systems.delivery.machine.facts import Pods
 from trimtab.systems.delivery.machine.runs import analysis_of, short
 from trimtab.systems.delivery.objects import routing
@@ -128,12 +128,27 @@ class Enforcer:
     ) -> Pods:
         """With what its pods say, when they are not ready: it is gone once they are."""
         found = world.pods(document, revision, least)
-        if found.ok or not found.exists:
+        if not found.exists or (found.ok and role == STABLE):
             return found
-        labels = f"{ROLE}={role},{REVISION}={short(revision)}"
-        listed = (await self._client.list(Pod, Query(namespace=canary.namespace, labels=labels))).items
-        why = next((text for pod in listed if (text := _why(pod.raw or {}))), "")
-        return msgspec.structs.replace(found, message=f"{found.message}: {why}" if why else found.message)
+        said = await self._pods(canary, role, revision)
+        if found.ok:
+            return msgspec.structs.replace(found, crashes=pods.crashes(said))
+        why = pods.why(said)
+        return msgspec.structs.replace(
+            found,
+            message=f"{found.message}: {why}" if why else found.message,
+            excused=pods.excused(said),
+            crashes=pods.crashes(said),
+        )
+
+    async def _pods(self, canary: CanaryDeployment, role: str, revision: str) -> list[Document]:
+        """Canaries' are watched, for each check asks them; those of stable are asked for when they are not ready."""
+        if role == CANARY:
+            found = await self._client.indexed(Pod, BY_REVISION, f"{canary.namespace}/{short(revision)}")
+        else:
+            labels = f"{ROLE}={role},{REVISION}={short(revision)}"
+            found = list((await self._client.list(Pod, Query(namespace=canary.namespace, labels=labels))).items)
+        return [pod.raw or {} for pod in found]
 
     async def _given(self, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> CanaryDeploymentStatus:
         """The status whose traffic is set: no weight goes to pods that died since it was decided."""
@@ -164,19 +179,3 @@ def _expected(
     if status.phase == "Starting":
         keys -= {("Deployment", each["metadata"]["name"]) for each in documents[3:] if each["kind"] == "Deployment"}
     return keys
-
-
-def _why(pod: Document) -> str:
-    """Why a pod does not run, as its containers say it."""
-    status = pod.get("status") or {}
-    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if each.get("ready"):
-            continue
-        state, before = each.get("state") or {}, each.get("lastState") or {}
-        for found in (state.get("waiting"), before.get("terminated"), state.get("terminated")):
-            if found and found.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-                code = f" (exit code {found['exitCode']})" if "exitCode" in found else ""
-                said = str(found.get("message") or "")[:256]
-                text = f"{each.get('name')}: {found['reason']}{code}"
-                return f"{text}: {said}" if said else text
-    return ""

@@ -195,7 +195,7 @@ class Releaser:
         )
         need = needed(status, facts)
         await self._warm(canary, status)
-        outcome = None if need is Need.NOTHING else await self._asked(need, canary, status)
+        outcome = None if need is Need.NOTHING else await self._asked(need, canary, status, seen.canary)
         move = advance(status, facts, outcome)
         if fighting and move.after is None and not isinstance(status.drift, UnsetType):
             peace = FIGHT_WINDOW - _age(status.drift, now) + 1.0  # then it is tried again
@@ -227,13 +227,13 @@ class Releaser:
             return await self._frozen(canary, status, trouble)
         return await self._done(canary, status, facts, move, trouble)
 
-    async def _asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus) -> Outcome:
+    async def _asked(self, need: Need, canary: CanaryDeployment, status: CanaryDeploymentStatus, pods: Pods) -> Outcome:
         run = status.run
         assert not isinstance(run, UnsetType)  # noqa: S101 - without a run nothing is needed
         late = 0.0
         if not isinstance(run.next_check_time, UnsetType):
             late = (self._clock.now() - parse_time(run.next_check_time)).total_seconds()
-        outcome = await self._checker.asked(need, canary, status)
+        outcome = await self._checker.asked(need, canary, status, pods)
         if outcome.check is not None:
             self.measures.checked(outcome.check.verdict, late)
         return outcome

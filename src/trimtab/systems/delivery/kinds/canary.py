@@ -168,6 +168,7 @@ class RunStatus(Spec):
     message: Text | UnsetType = UNSET
     evidence: Annotated[tuple[Evidence, ...], Keyed("name"), Meta(max_length=16)] = ()
     recreated: Annotated[Count, Meta(description="How often the canary was deleted by others.")] = 0
+    crashes: Annotated[Count, Meta(description="Of its containers, as of the last check.")] = 0
     short_since: Annotated[Time, Meta(description="Since when too few of its pods are ready.")] | UnsetType = UNSET
     checks: Annotated[tuple[Check, ...], Meta(max_length=10, description="The last ones, newest first.")] = ()
     record: Annotated[str, Meta(max_length=128, description="Digest of the blob with all checks.")] | UnsetType = UNSET

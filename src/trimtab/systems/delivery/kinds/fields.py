@@ -37,4 +37,6 @@ ABORT = "delivery.trimtab.dev/abort"
 RETRY = "delivery.trimtab.dev/retry"
 """Annotation: a new value lets the revision that failed last run again."""
 
+BY_REVISION = "revision"
+"""The index of canaries' pods."""
 STABLE, CANARY = "stable", "canary"

@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from trimtab.systems.delivery.kinds import CanaryDeploymentStatus, RunStatus
 from trimtab.systems.delivery.kinds.canary import Promotion
 from trimtab.systems.delivery.kinds.fields import ABORT, PAUSE, PROMOTE_NOW
-from trimtab.systems.delivery.machine.analysing import lost, progressing, touched, waiting_promotion
+from trimtab.systems.delivery.machine.analysing import forgiven, lost, progressing, touched, waiting_promotion
 from trimtab.systems.delivery.machine.beginning import initializing, stable, starting, waiting_rollout
 from trimtab.systems.delivery.machine.clocks import rebased
 from trimtab.systems.delivery.machine.ending import finalising, promoting, returning, rolling_back
@@ -83,7 +83,8 @@ def needed(status: CanaryDeploymentStatus, facts: Facts) -> Need:
             and not touched(run, facts)
             and facts.canary.ready
         ):
-            return Need.CHECK
+            # Pods that are scaled up have an interval to come; then the check says that they did not.
+            return Need.NOTHING if forgiven(run, facts, analysis.interval.seconds) else Need.CHECK
         case "Finalising" if not facts.canary.exists and "PostRollout" in hooks and "PostRollout" not in run.hooks_done:
             return Need.POST_ROLLOUT
     return Need.NOTHING

@@ -66,8 +66,9 @@ def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, ou
         asked = any(hook.type == "ConfirmTrafficIncrease" for hook in analysis.webhooks)
         if run.waiting_for == gate and _approved(run, facts, gate) and _good(run) and not asked:
             return entered_step(status, _passed(run, gate), facts, run.step + 1)
-        # A check that is due and is not made waits for routes that are not live: their watch tells.
-        return Move(status=status.replace(run=run), after=seconds_until(run.next_check_time, facts.now) or facts.wait)
+        # A check that is due and is not made waits for pods, or for routes that are not live: their watch tells.
+        wait = _until_blamed(run, facts, analysis) or facts.wait
+        return Move(status=status.replace(run=run), after=seconds_until(run.next_check_time, facts.now) or wait)
     checked = _checked(run, facts, analysis, outcome)
     bad = _judged(status, checked, facts, outcome)
     if bad is not None:
@@ -147,11 +148,19 @@ def _frozen_gate(run: RunStatus) -> str:
 
 
 def lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move | None:
-    """A canary without ready pods gets no traffic; it may come back a few times, and then the step begins anew."""
+    """A canary without ready pods gets no traffic. It may come back a few times, and then the step begins anew; each time
+    is a failed check, unless it was not its own doing."""
     if facts.canary.ready:
         return _short_of_pods(status, run, facts)
+    blamed = not facts.canary.excused
+    counters = run.counters
+    if (
+        blamed and facts.canary.exists and not facts.drifted
+    ):  # what others deleted, and was just made again, did not fail
+        counters = counters.replace(failed=counters.failed + 1)
     why = facts.canary.message or ("its pods are not ready" if facts.canary.exists else "its Deployment was deleted")
-    if run.recreated + 1 >= RECREATIONS or facts.canary.failed:
+    over = run.recreated + 1 >= RECREATIONS or counters.failed >= _analysis(run).threshold
+    if (blamed and over) or facts.canary.failed:
         return left(status, run, facts, "Failed", "CanaryLost", why)
     moved = entered(
         status,
@@ -162,7 +171,8 @@ def lost(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move |
         verified=UNSET,
         window_start=UNSET,
         short_since=UNSET,
-        recreated=run.recreated + 1,
+        counters=counters,
+        recreated=run.recreated + blamed,
     )
     return Move(status=moved, said=(Said(True, "CanaryLost", f"{why}: no traffic until it is ready again"),))
 
@@ -178,6 +188,21 @@ def _short_of_pods(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts)
         return None
     why = facts.canary.message or "too few of its pods are ready"
     return left(status, run, facts, "Failed", "CanaryNotReady", why)
+
+
+def forgiven(run: RunStatus, facts: Facts, interval: float) -> bool:
+    """Whether too few pods are ready, and only just: more of them may be on their way."""
+    if facts.canary.ok or isinstance(run.short_since, UnsetType):
+        return not facts.canary.ok
+    return (facts.now - parse_time(run.short_since)).total_seconds() < interval
+
+
+def _until_blamed(run: RunStatus, facts: Facts, analysis: Analysis) -> float | None:
+    """Seconds until a check says so; None when enough are ready."""
+    if facts.canary.ok or isinstance(run.short_since, UnsetType):
+        return None
+    passed = (facts.now - parse_time(run.short_since)).total_seconds()
+    return max(analysis.interval.seconds - passed, 0.1)
 
 
 def _verified(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis) -> RunStatus | Move:
@@ -227,6 +252,7 @@ def _checked(run: RunStatus, facts: Facts, analysis: Analysis, outcome: Outcome)
         window_start=outcome.check.time if used else run.window_start,
         next_check_time=later(parse_time(outcome.check.time), outcome.pause or interval),
         record=outcome.record,
+        crashes=outcome.crashes,
     )
 
 

@@ -23,6 +23,10 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     """It has given up: its own deadline is over."""
     message: str = ""
+    excused: bool = False
+    """That none is ready is not its own doing: its machine ended, or was started anew."""
+    crashes: int = 0
+    """How often its containers ended by themselves."""
 
 
 class Order(enum.Enum):
@@ -88,6 +92,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.0
     """Seconds to the next check; 0 is the interval."""
     record: str | UnsetType = UNSET
+    crashes: int = 0
+    """Of its pods, up to this check."""
 
 
 class Said(msgspec.Struct, frozen=True):
