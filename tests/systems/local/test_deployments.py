@@ -245,7 +245,7 @@ async def test_a_process_that_does_not_listen_to_sigterm_is_killed_after_its_gra
 
 async def test_what_a_process_started_ends_with_it(bench: Bench) -> None:
     parent = (
-        "import subprocess, time, signal, sys; c = subprocess.Popen(['/bin/sleep', '60']);"
+        "import subprocess, time, signal, sys; c = subprocess.Popen(['/bin/sleep', '60'], env={});"
         "signal.signal(signal.SIGTERM, lambda *a: sys.exit(0)); open('child', 'w').write(str(c.pid)); time.sleep(60)"
     )
     probe = {"exec": {"command": ["/bin/cat", "child"]}}
