@@ -167,7 +167,7 @@ async def test_a_canary_with_too_few_pods_for_long_fails_though_its_step_is_old(
 
 async def test_a_promotion_that_fails_restores_stable_and_keeps_the_canary_serving_meanwhile(here: Stage) -> None:
     async with here.working():
-        await here.stable(progressDeadline="30s")
+        await here.stable(progressDeadline="120s")
         here.players.stuck.add("web")  # no new pod of stable becomes ready
         await here.image("web:2")
         await here.phase("Promoting")

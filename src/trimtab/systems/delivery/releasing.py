@@ -321,16 +321,16 @@ class Releaser:
     def _noted(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, drifts: Sequence[str]
     ) -> CanaryDeploymentStatus:
-        """What was put back, counted within the last ten minutes."""
+        """What was put back at one look counts once, within the last ten minutes."""
         for text in drifts:
             self._events.warning(canary, "DriftCorrected", text)
             self.measures.drifted(text.partition(" ")[0])
-            known = status.drift
-            now = self._clock.now()
-            if isinstance(known, UnsetType) or not known.since or _age(known, now) > FIGHT_WINDOW:
-                known = Drift(since=format_time(now))
-            status = status.replace(drift=known.replace(count=known.count + 1, last=text[:1024]))
-        return status
+        if not drifts:
+            return status
+        known, now = status.drift, self._clock.now()
+        if isinstance(known, UnsetType) or not known.since or _age(known, now) > FIGHT_WINDOW:
+            known = Drift(since=format_time(now))
+        return status.replace(drift=known.replace(count=known.count + 1, last=drifts[-1][:1024]))
 
 
 def _rank(canary: CanaryDeployment) -> tuple[bool, str, str]:
