@@ -32,7 +32,7 @@ from trimtab.storage.blobs import Digest, read
 from trimtab.systems.delivery.kinds import CanaryDeployment, ReleaseGroup, ReleaseGroupSpec
 
 ALL = bool(os.environ.get("TRIMTAB_ALL_CUTS"))
-pytestmark = pytest.mark.timeout(900 if ALL else 180)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900 if ALL else 180)]
 PATIENCE, SIDE_BY_SIDE = 300.0 if ALL else 60.0, 60
 STEPS, INTERVAL = (10, 50), 10.0
 MADE = (Deployment, Service, VirtualService, DestinationRule, ControllerRevision, ConfigMap)
