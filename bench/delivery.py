@@ -68,7 +68,7 @@ def of_runs(found: runs.Figures) -> Iterator[Row]:
         ("a healthy version, promoted", found.promoted, "Succeeded"),
         ("a bad version, rolled back", found.back, "Failed"),
         ("routes changed by hand meanwhile, promoted", found.drift, "Succeeded"),
-        (f"controllers killed {len(found.killed.notes)} times meanwhile, promoted", found.killed, "Succeeded"),
+        (f"controllers killed meanwhile ({len(found.killed.notes)}), promoted", found.killed, "Succeeded"),
     )
     for title, release, outcome in ours:
         if release.outcome != outcome:
@@ -151,8 +151,13 @@ def _judged(found: Sequence[judges.Row], ours: str, what: str) -> Iterator[Row]:
         yield Row(
             f"{what}: checks until a bad release is seen, beside {other}", _checks(found, other), _checks(found, ours)
         )
-    undecided = sum(ending.result == "limit" for row in counted for ending in row.endings)
-    yield Row(f"{what}: undecided after {judges.LIMIT} checks, of {healthy + bad:,}", "0", f"{undecided:,}")
+    undecided = [sum(row.share("limit") * len(row.endings) for row in rows) for rows in (counted, _others(found, ours))]
+    title = f"{what}: undecided after {judges.LIMIT} checks, of {healthy + bad:,}, beside all fixed ones"
+    yield Row(title, f"{undecided[1]:,.0f}", f"{undecided[0]:,.0f}")
+
+
+def _others(found: Sequence[judges.Row], ours: str) -> list[judges.Row]:
+    return [row for row in found if row.judge != ours]
 
 
 def _checks(found: Sequence[judges.Row], judge: str) -> str:
