@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.canary_kit import NEW, OLD, RUN, Stage, failed, going, progressing, stable
+from tests.cli.canary_kit import NEW, OLD, RUN, Stage, condition, failed, going, progressing, stable
 from tests.cli.conftest import Program, Zygote, in_namespace
 from trimtab.client.api import ApiClient
 from trimtab.client.connect import connect
@@ -80,7 +80,9 @@ async def test_promote_says_when_nothing_waits(trimtab: Program, stage: Stage) -
     assert await stage.annotations() == {}
 
 
-@pytest.mark.parametrize(("suffix", "whom"), [("webhook", "a webhook"), ("group", "the other members")])
+@pytest.mark.parametrize(
+    ("suffix", "whom"), [("webhook", "a webhook"), ("group", "the other members"), ("check", "a check that passes")]
+)
 async def test_promote_says_when_others_are_waited_for(trimtab: Program, stage: Stage, suffix: str, whom: str) -> None:
     await stage.put(progressing(going(waiting_for=f"{RUN}/promotion-{suffix}"), phase="WaitingPromotion"))
     ran = trimtab("canary", "promote", "web")
@@ -102,6 +104,36 @@ async def test_promote_of_a_paused_run_says_what_still_holds_it(trimtab: Program
     ran = trimtab("canary", "promote", "web")
     assert ran.code == 0
     assert "paused until `trimtab canary resume web`, so nothing moves yet" in ran.out
+
+
+@pytest.mark.parametrize("reason", ["InvalidSpec", "Conflict", "SnapshotMissing"])
+@pytest.mark.parametrize("how", [(), ("--full",)])
+async def test_promote_refuses_while_nothing_can_move(
+    trimtab: Program, stage: Stage, reason: str, how: tuple[str, ...]
+) -> None:
+    wrong = condition("Ready", "False", reason, "Service web is not ours")
+    await stage.put(progressing(going(waiting_for=f"{RUN}/promotion"), conditions=(wrong,)))
+    ran = trimtab("canary", "promote", "web", *how)
+    assert ran.code == 1
+    assert f"nothing can move: {reason}: Service web is not ours" in ran.err
+    assert await stage.annotations() == {}
+
+
+async def test_promote_in_a_fight_says_when_it_is_tried_again(trimtab: Program, stage: Stage) -> None:
+    fight = condition("DriftConflict", "True", "Fought", "Service web: spec.type; tried again at 12:10")
+    await stage.put(progressing(going(waiting_for=f"{RUN}/promotion"), conditions=(fight,)))
+    ran = trimtab("canary", "promote", "web")
+    assert ran.code == 0
+    assert "others change its objects again and again (Service web: spec.type; tried again at 12:10)" in ran.out
+    assert "so nothing moves yet" in ran.out
+
+
+async def test_promote_of_what_is_paused_and_waits_for_nobody_says_both(trimtab: Program, stage: Stage) -> None:
+    await stage.put(progressing())
+    trimtab("canary", "pause", "web")
+    ran = trimtab("canary", "promote", "web")
+    assert ran.code == 1
+    assert "step 2 of 3, and it is paused until `trimtab canary resume web`" in ran.err
 
 
 # straight out

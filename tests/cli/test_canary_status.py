@@ -14,6 +14,7 @@ from tests.cli.test_canary import client, stage, trimtab  # noqa: F401 - fixture
 from trimtab.cli.canary_show import CHECKS, bar, lines, summary
 from trimtab.client.protocol import Ref
 from trimtab.model.clock import format_micro_time
+from trimtab.model.conditions import Condition
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.systems.delivery.kinds import CanaryDeployment, CanaryDeploymentStatus, Counters
 from trimtab.systems.delivery.kinds.fields import PAUSE
@@ -82,6 +83,74 @@ def test_more_passes_than_needed_are_not_counted_against_the_need() -> None:
 def test_what_it_waits_for_says_what_to_do(gate: str, said: str) -> None:
     (line,) = [line for line in told(progressing(going(waiting_for=f"{RUN}/{gate}"))) if line.startswith("waits")]
     assert said in line
+
+
+def test_a_gate_that_waits_for_a_check_is_not_yours() -> None:
+    assert "waits      for a check that passes" in told(progressing(going(waiting_for=f"{RUN}/promotion-check")))
+
+
+FIGHT = condition(
+    "DriftConflict", "True", "Fought", "Service web: spec.type; tried again at 12:10: stop what changes it"
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "label"),
+    [(FIGHT, "fought"), (condition("Ready", "False", "InvalidSpec", "spec.service: no port"), "stopped")],
+    ids=["fought", "invalid"],
+)
+def test_a_gate_does_not_wait_for_you_while_nothing_can_move(found: Condition, label: str) -> None:
+    status = progressing(going(waiting_for=f"{RUN}/promotion"), conditions=(found,))
+    text = told(status)
+    assert text[1].startswith(label)
+    assert found.message in text[1]
+    assert "waits      at the gate promotion, for what is said above" in text
+    assert found.message in summary(manifest().replace(status=status))
+
+
+def test_ab_gets_all_that_match_and_no_share_of_all() -> None:
+    analysis = {"interval": "5s", "iterations": 3, "match": [{"headers": {"x": {"exact": "y"}}}]}
+    run = going(analysis=analysis, weight=100, verified_weight=100, step=0, steps=1, checks=(check("Pass"),))
+    text = told(progressing(run))
+    assert "weight     all requests that match" in text
+    assert not any("100 %" in line or "25 %" in line for line in text)
+    assert "all that match" in summary(manifest().replace(status=progressing(run)))
+    before = told(progressing(run.replace(verified_weight=0)))
+    assert "weight     all requests that match   the data plane has not taken that yet" in before
+
+
+@pytest.mark.parametrize("phase", ["Starting", "Promoting"])
+def test_pods_that_are_not_ready_say_why_above_the_tables(phase: str) -> None:
+    ready = condition("Ready", "False", phase, "revision 1b1b; 0 of 2 pods are ready: web: CrashLoopBackOff")
+    text = told(progressing(going(), phase=phase, conditions=(ready,)))
+    assert f"not ready  {ready.message}" in text[:6]
+    first = condition("Ready", "False", "Initializing", "0 of 2 pods are ready")
+    assert told(stable(phase="Initializing", conditions=(first,)))[2] == "not ready  0 of 2 pods are ready"
+
+
+def test_checks_without_data_are_told_above_the_tables() -> None:
+    found = condition("MetricsAvailable", "Unknown", "NoData", "no requests for 7 checks in a row")
+    assert "metrics    no requests for 7 checks in a row" in told(progressing(conditions=(found,)))[:7]
+
+
+@pytest.mark.parametrize("width", [0, 30, 80, 120])
+def test_long_messages_go_on_below_themselves(width: int) -> None:
+    long = " ".join(f"word{number}" for number in range(60))
+    ready = condition("Ready", "False", "Starting", long)
+    status = progressing(going(checks=(check("Fail", message=long),)), phase="Starting", conditions=(ready,))
+    made = manifest().replace(status=status)
+    text = lines(made, LATER, width=width)
+    words = " ".join(" ".join(text).split())
+    assert words.count("word59") == 3
+    if width >= 80:
+        assert max(len(line) for line in text if "word" in line) <= width
+        at = next(number for number, line in enumerate(text) if line.startswith("not ready"))
+        assert text[at + 1].startswith(" " * 11 + "word")
+
+
+def test_what_ready_says_is_said_once() -> None:
+    both = tuple(condition(kind, "False", "Starting", "0 of 2 pods") for kind in ("Ready", "Progressing"))
+    assert told(stable(conditions=both))[-1].split()[-2:] == ["as", "Ready"]
 
 
 def test_whatever_holds_it_is_at_the_top() -> None:

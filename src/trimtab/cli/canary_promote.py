@@ -41,7 +41,9 @@ async def _past_the_gate(server: Session, canary: CanaryDeployment) -> str:
         raise Problem(f"{called(canary)}: nothing waits, no release goes on{_hint(canary)}")
     gate = going.waiting_for or ""
     if not gate:
-        raise Problem(f"{called(canary)}: nothing waits for you: {where(canary, going)}{_full(canary)}")
+        why = held(canary)
+        and_held = f", and {why}" if why is not None else ""
+        raise Problem(f"{called(canary)}: nothing waits for you: {where(canary, going)}{and_held}{_full(canary)}")
     what = gate.rpartition("/")[2]
     if what.endswith("-webhook"):
         raise Problem(f"{called(canary)} waits for a webhook to agree, not for you{_full(canary)}")

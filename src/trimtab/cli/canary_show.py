@@ -18,8 +18,8 @@ from trimtab.systems.delivery.kinds.fields import PAUSE
 from trimtab.systems.delivery.machine.runs import analysis_of, step_of
 
 WIDTH = 40
-LABEL, NARROW = 11, 30
-"""The characters of a label, and how many a text needs beside it to be broken into lines."""
+LABEL, NEXT, NARROW = 11, 4, 30
+"""The characters of a label, those before a message of its own lines, and how many a text needs to be broken."""
 RUNS = 5
 TELLING = ("Initializing", "Starting", "Promoting", "Returning", "RollingBack")
 """Phases in which pods or routes are waited for: Ready says what they lack."""
@@ -75,30 +75,31 @@ def summary(canary: CanaryDeployment) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: bool = False, width: int = 0) -> list[str]:
-    """Aligned columns, but for those in which nothing is said. The last one goes on below itself."""
+    """Aligned columns, but for those in which nothing is said. The last one goes on below itself, or has lines of its own
+    where there is no room for it."""
     used = [i for i in range(len(headers)) if any(row[i] for row in rows)]
     titles, rows = [headers[i].upper() for i in used], [[row[i] for i in used] for row in rows]
     widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
-    room = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    if width and room >= NARROW:
-        rows = [part for row in rows for part in _below(row, room)]
-        widths[-1] = min(widths[-1], room)
+    left = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+    apart = bool(width) and width < left + min(NARROW, widths[-1])
+    shown_titles = titles[:-1] if apart else titles
 
     def line(cells: Sequence[str], paint: bool) -> str:
-        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
         if paint:
-            padded = [stained(text, cell) for text, cell in zip(padded, cells, strict=True)]
+            # The first cell is a name, whatever word it is.
+            padded[1:] = [stained(text, cell) for text, cell in zip(padded[1:], cells[1:], strict=False)]
         return GAP.join(padded).rstrip()
 
-    head = line(titles, False)
-    return [f"\033[1m{head}\033[0m" if colours else head, *(line(row, colours) for row in rows)]
+    def body(row: Sequence[str]) -> Iterator[str]:
+        indent = NEXT if apart else left
+        text = textwrap.wrap(row[-1], max(width - indent, NARROW), break_on_hyphens=False) if width else [row[-1]]
+        rest = text if apart else text[1:]
+        yield line(row[:-1] if apart else [*row[:-1], text[0] if text else ""], colours)
+        yield from (f"{' ' * indent}{part}" for part in rest)
 
-
-def _below(row: Sequence[str], room: int) -> Iterator[list[str]]:
-    first, *rest = textwrap.wrap(row[-1], room) or [""]
-    yield [*row[:-1], first]
-    for part in rest:
-        yield [*("" for _ in row[:-1]), part]
+    head = line(shown_titles, False)
+    return [f"\033[1m{head}\033[0m" if colours else head, *(part for row in rows for part in body(row))]
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -165,11 +166,13 @@ def _live(going: RunStatus) -> str:
 def _run(canary: CanaryDeployment, now: datetime) -> Iterator[str]:
     status, going = status_of(canary), run_of(canary)
     ready, metrics = (get_condition(status.conditions, kind) for kind in ("Ready", "MetricsAvailable"))
-    if ready is not None and ready.reason == status.phase and ready.reason in TELLING:
-        yield f"not ready  {shown(ready.message)}"
+    lacks = ready is not None and ready.reason == status.phase and ready.reason in TELLING
+    pods = f"not ready  {shown(ready.message)}" if ready is not None and lacks else ""
     if going is None:
+        yield from [pods] if pods else ()
         return
     yield f"run        {where(canary, going).removeprefix('run ')}, began {_ago(going.started, now)}"
+    yield from [pods] if pods else ()
     analysis = analysis_of(going)
     if not isinstance(analysis, UnsetType):
         yield f"checks     {_counters(going, analysis)}{_next(going, now)}"
@@ -205,10 +208,8 @@ def _waits(gate: str, canary: CanaryDeployment) -> str:
         return "for the other members of its ReleaseGroup"
     if gate.endswith("-check"):
         return "for a check that passes"
-    if stuck(canary) is not None:
-        return f"at the gate {gate}; what is wrong comes first"
-    if (why := held(canary)) is not None:
-        return f"at the gate {gate}; but nothing moves: {why}"
+    if stuck(canary) is not None or held(canary) is not None:
+        return f"at the gate {gate}, for what is said above"
     other = f", `trimtab canary abort {name}` rolls it back" if gate.startswith("frozen") else ""
     return f"for you: `trimtab canary promote {name}` lets it {meaning(gate)}{other}"
 
