@@ -201,3 +201,12 @@ async def test_ready_pods_are_as_many_as_the_threshold_says(here: Stage) -> None
         await here.image("web:2")
         await here.ended("Succeeded")
     assert [weight for _, weight in here.players.weights] == [0, 10, 50, 0]
+
+
+async def test_what_has_no_pods_goes_straight_out(here: Stage) -> None:
+    async with here.working():
+        await here.stable(replicas=0)
+        await here.image("web:2")
+        canary = await here.ended("Succeeded")
+    assert canary.status.history[0].trigger == "NoAnalysis"
+    assert await image_of(here) == "web:2"

@@ -14,7 +14,7 @@ from trimtab.model.istio import DestinationRule, VirtualService
 from trimtab.model.kubernetes import Deployment, Pod, Service
 from trimtab.model.objectmeta import ObjectMeta, OwnerReference
 from trimtab.systems.local.gateway import listeners
-from trimtab.systems.local.gateway.addresses import ADDRESS, addresses
+from trimtab.systems.local.gateway.addresses import ADDRESS, addresses, denied
 from trimtab.systems.local.gateway.envoy.trial import complaint
 from trimtab.systems.local.gateway.names import Key
 from trimtab.systems.local.gateway.translate import Config, translate
@@ -362,6 +362,8 @@ def test_of_two_services_that_ask_for_one_address_the_older_has_it() -> None:
     found = addresses((new, old))
     assert found[Key("shop", "old")] == "127.30.0.9"
     assert found[Key("shop", "new")] != "127.30.0.9"
+    assert denied(old, found[Key("shop", "old")]) == ""
+    assert denied(new, found[Key("shop", "new")]) == "127.30.0.9"
 
 
 def test_addresses_are_kept_and_never_shared() -> None:

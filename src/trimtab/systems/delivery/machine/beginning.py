@@ -69,7 +69,8 @@ def _straight(facts: Facts) -> Promotion | None:
         return Promotion(reason="SkipAnalysis", generation=facts.generation)
     if facts.annotations.get(PROMOTE_NOW) == facts.target:
         return Promotion(reason="PromoteNow")
-    if not steps(facts.spec.analysis):
+    asleep = facts.spec.deployment.get("replicas") == 0 and isinstance(facts.spec.autoscaler_ref, UnsetType)
+    if not steps(facts.spec.analysis) or asleep:  # without pods nobody is served, and nothing can be proven
         return Promotion(reason="NoAnalysis")
     if facts.target in facts.earlier[: facts.spec.rollback_window]:
         return Promotion(reason="RollbackWindow")

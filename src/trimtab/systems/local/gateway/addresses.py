@@ -44,6 +44,12 @@ def addresses(services: Iterable[Service]) -> dict[Key, str]:
     return found
 
 
+def denied(service: Service, address: str) -> str:
+    """The address that it asked for and another Service has; empty when it has what it wants."""
+    wanted = _given(service)
+    return wanted if wanted != address else ""
+
+
 def _given(service: Service) -> str:
     return _loopback(service.spec.get("clusterIP")) if isinstance(service.spec, dict) else ""
 

@@ -354,8 +354,16 @@ class GatewayController(Controller[Service]):
         return ",".join(found) or "none"
 
     def _say_unheard(self, world: World, unheard: dict[str, str]) -> None:
-        """A Service that nobody listens for: most often its port is another's on this machine."""
+        """A Service that nobody listens for, most often because its port is another's on this machine; and one whose
+        address another Service has."""
+        from trimtab.systems.local.gateway.addresses import denied
         from trimtab.systems.local.gateway.names import listener
+
+        for service in world.services:
+            address = world.addresses.get(key_of(service), "")
+            if address and (wanted := denied(service, address)):
+                note = f"{wanted} is another Service's: this one is reached at {address}; choose another clusterIP"
+                self.events.warning(service, "AddressTaken", note)
 
         for name, text in unheard.items():
             self.log.error("no listener", listener=name, error=text)
