@@ -68,7 +68,14 @@ def test_a_run_says_what_its_pods_lack(phase: str, pods: dict[str, Pods]) -> Non
     said = say(status, given, **pods)
     assert CRASH.message in of(said).message
     assert CRASH.message in of(said, "Progressing").message
-    assert "pods" not in of(say(status, given)).message
+    assert "of 2 pods" not in of(say(status, given)).message
+
+
+def test_a_canary_that_is_not_there_yet_is_being_made() -> None:
+    status, given = running("Starting")
+    assert of(say(status, given, canary=Pods(message="its Deployment does not exist"))).message.endswith(
+        "; its pods are being made"
+    )
 
 
 def test_the_first_pods_and_the_first_routes_are_told_apart() -> None:

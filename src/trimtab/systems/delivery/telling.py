@@ -156,16 +156,22 @@ def _of_run(canary: CanaryDeployment, status: CanaryDeploymentStatus, run: RunSt
 
 
 def _standing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> str:
-    """What pods and routes still lack for the next move."""
+    """What is done with pods and routes, and what they still lack for the next move."""
     match status.phase:
+        case "Starting" if not facts.canary.exists:
+            return "its pods are being made"
         case "Starting" | "Progressing" | "WaitingPromotion" if facts.canary.exists and not facts.canary.ok:
             return facts.canary.message or "too few of its pods are ready"
-        case "Promoting" if not facts.stable.ok:
-            return facts.stable.message or "the pods of stable are not ready with it yet"
+        case "Promoting":
+            return (
+                f"stable gets it{f': {facts.stable.message}' if not facts.stable.ok and facts.stable.message else ''}"
+            )
         case "RollingBack" if run.weight and not facts.stable.ready:
             return f"traffic stays until stable is ready: {facts.stable.message or 'its pods are not'}"
-        case "Returning" | "RollingBack" if not facts.live:
-            return "traffic returns to stable, which is not live yet"
+        case "Returning" | "RollingBack":
+            return f"traffic returns to stable{'' if facts.live else ', which is not live yet'}"
+        case "Finalising":
+            return "its pods are removed"
     return ""
 
 
