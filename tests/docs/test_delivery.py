@@ -227,7 +227,7 @@ def test_its_numbers_are_those_of_the_code() -> None:
     assert analysing.WINDOWS == 10
     assert "up to ten intervals" in TEXT
     assert f"More than {releasing.FIGHT} corrections within ten minutes are a fight" in TEXT
-    assert releasing.FIGHT_WINDOW == 600
+    assert releasing.PEACE == 600
     assert f"live ({letting_go.PATIENCE:g} seconds at most)" in TEXT
     assert analysing.RECREATIONS == 3
     assert "for the third time" in TEXT

@@ -25,7 +25,7 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 
 def test_what_ended_by_itself_is_told_and_not_excused() -> None:
     crashing = container(ready=False, restarts=2, state={"waiting": {"reason": "CrashLoopBackOff"}}, last=CRASHED)
-    assert pods.why([crashing]) == "web: CrashLoopBackOff: boom"
+    assert pods.why([crashing]) == "web: CrashLoopBackOff (exit code 1): boom"
     assert not pods.excused([crashing])
     assert pods.crashes([crashing, container()]) == 2
 

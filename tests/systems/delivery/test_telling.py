@@ -162,7 +162,7 @@ def test_each_spell_is_an_event_once() -> None:
 
 
 def test_a_fight_says_with_what_and_when_it_is_tried_again() -> None:
-    assert PEACE == releasing.FIGHT_WINDOW
+    assert PEACE == releasing.PEACE
     status, given = running("WaitingPromotion", waiting_for="r1/promotion", **LIVE)
     before = say(status, given)
     after = say(before.replace(drift=FIGHT), given, fighting=True)

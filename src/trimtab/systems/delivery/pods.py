@@ -20,10 +20,11 @@ def why(pods: Iterable[Document]) -> str:
         if each.get("ready"):
             continue
         state, before = each.get("state") or {}, each.get("lastState") or {}
-        for found in (state.get("waiting"), before.get("terminated"), state.get("terminated")):
+        ended = before.get("terminated") or state.get("terminated") or {}
+        for found in (state.get("waiting"), ended):
             if found and found.get("reason") not in (None, *COMING):
-                code = f" (exit code {found['exitCode']})" if "exitCode" in found else ""
-                said = str(found.get("message") or (before.get("terminated") or {}).get("message") or "")[:256]
+                code = f" (exit code {ended['exitCode']})" if "exitCode" in ended else ""
+                said = str(ended.get("message") or found.get("message") or "")[:256]
                 text = f"{each.get('name')}: {found['reason']}{code}"
                 return f"{text}: {said}" if said else text
     return ""

@@ -46,7 +46,7 @@ from trimtab.systems.delivery.putting_right import Enforcer
 from trimtab.systems.delivery.revisions import snapshots
 from trimtab.systems.delivery.revisions.configs import TooManyConfigs, Tracked, tracked
 from trimtab.systems.delivery.revisions.hashing import revision_of
-from trimtab.systems.delivery.telling import Trouble, told
+from trimtab.systems.delivery.telling import PEACE, Trouble, spells, told
 
 if TYPE_CHECKING:
     from trimtab.runtime.cached import CachedClient
@@ -56,8 +56,8 @@ TURNS = 16
 """Moves of one reconcile; then others have their turn."""
 BLOCKED = 5.0
 """Seconds after which is looked again whether what was in the way is gone."""
-FIGHT, FIGHT_WINDOW = 5, 600.0
-"""More corrections than this within so many seconds are a fight."""
+FIGHT = 5
+"""More corrections than this within `PEACE` seconds are a fight."""
 
 
 class Releaser:
@@ -198,7 +198,7 @@ class Releaser:
         outcome = None if need is Need.NOTHING else await self._asked(need, canary, status, seen.canary)
         move = advance(status, facts, outcome)
         if fighting and move.after is None and not isinstance(status.drift, UnsetType):
-            peace = FIGHT_WINDOW - _age(status.drift, now) + 1.0  # then it is tried again
+            peace = PEACE - _age(status.drift, now) + 1.0  # then it is tried again
             move = msgspec.structs.replace(move, after=peace)
         return await self._done(canary, status, facts, move, trouble)
 
@@ -266,7 +266,7 @@ class Releaser:
             await self._unpin(canary, status, after)
         written = await write_status(self._client, canary, after)
         await self._replaced(canary, status.run, after.run)
-        for said in move.said:
+        for said in (*move.said, *spells(status, after)):
             (self._events.warning if said.warning else self._events.normal)(canary, said.reason, said.note)
         if ended and not isinstance(status.run, UnsetType):
             self.measures.ended(status.run.result or "Cancelled", status.run.reason or "")
@@ -328,7 +328,7 @@ class Releaser:
         if not drifts:
             return status
         known, now = status.drift, self._clock.now()
-        if isinstance(known, UnsetType) or not known.since or _age(known, now) > FIGHT_WINDOW:
+        if isinstance(known, UnsetType) or not known.since or _age(known, now) > PEACE:
             known = Drift(since=format_time(now))
         return status.replace(drift=known.replace(count=known.count + 1, last=drifts[-1][:1024]))
 
@@ -348,7 +348,7 @@ def _missing(configs: Tracked) -> Trouble | None:
 
 def _fights(status: CanaryDeploymentStatus, now: datetime) -> bool:
     drift = status.drift
-    return not isinstance(drift, UnsetType) and drift.count > FIGHT and _age(drift, now) <= FIGHT_WINDOW
+    return not isinstance(drift, UnsetType) and drift.count > FIGHT and _age(drift, now) <= PEACE
 
 
 def _age(drift: Drift, now: datetime) -> float:

@@ -106,7 +106,7 @@ def _sentence(verdict: Verdict, checks: Sequence[MetricCheck], refusals: Sequenc
 def _because(reason: str, counters: Counters) -> str:
     return {
         "CriticalMetricFailed": "a critical metric failed",
-        "ChecksFailed": f"{counters.failed} checks failed",
+        "ChecksFailed": f"{counters.failed} checks failed" if counters.failed > 1 else "a check failed",
         "NoTraffic": f"{counters.held} checks in a row had no data",
         "Undecided": f"{counters.held} checks in a row could not tell",
         "MetricsUnavailable": f"{counters.errors} checks in a row could not be made",
