@@ -78,13 +78,13 @@ def test_a_critical_metric_fails_at_once_and_others_do_not() -> None:
 def test_a_refusal_is_a_failure_and_is_told() -> None:
     counters, outcome = settle(analysis(threshold=1), Counters(), [check("P")], ["gate: it answered 403"])
     assert (counters.failed, outcome.action, outcome.verdict) == (1, "Rollback", "Fail")
-    assert outcome.message == "1 checks failed: gate: it answered 403"
+    assert outcome.message == "a check failed: gate: it answered 403"
 
 
 @pytest.mark.parametrize(
     ("fields", "told", "reason", "message"),
     [
-        ({"threshold": 1}, {"letter": "F", "message": "98 % …"}, "ChecksFailed", "1 checks failed: a: 98 % …"),
+        ({"threshold": 1}, {"letter": "F", "message": "98 % …"}, "ChecksFailed", "a check failed: a: 98 % …"),
         ({"noDataLimit": 1}, {"letter": "I", "samples": 0}, "NoTraffic", "1 checks in a row had no data: a"),
         ({"noDataLimit": 1}, {"letter": "I"}, "NoTraffic", "1 checks in a row had no data: a"),
         ({"noDataLimit": 1}, {"letter": "I", "samples": 9}, "Undecided", "1 checks in a row could not tell: a"),

@@ -13,7 +13,6 @@ from trimtab.model.clock import format_time
 from trimtab.model.conditions import Condition, get_condition
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.runs import Run
-from trimtab.systems.delivery import releasing
 from trimtab.systems.delivery.kinds import (
     CanaryDeployment,
     CanaryDeploymentStatus,
@@ -26,7 +25,7 @@ from trimtab.systems.delivery.kinds.fields import PAUSE
 from trimtab.systems.delivery.machine.facts import Order, Pods
 from trimtab.systems.delivery.machine.runs import stamp
 from trimtab.systems.delivery.objects.drifting import Drift as Put
-from trimtab.systems.delivery.telling import PEACE, Trouble, shown, spells, told
+from trimtab.systems.delivery.telling import Trouble, shown, spells, told
 from trimtab.testing.clock import FakeClock
 
 CRASH = Pods(exists=True, wanted=2, message="0 of 2 pods are ready: web: CrashLoopBackOff (exit code 128)")
@@ -162,7 +161,6 @@ def test_each_spell_is_an_event_once() -> None:
 
 
 def test_a_fight_says_with_what_and_when_it_is_tried_again() -> None:
-    assert PEACE == releasing.PEACE
     status, given = running("WaitingPromotion", waiting_for="r1/promotion", **LIVE)
     before = say(status, given)
     after = say(before.replace(drift=FIGHT), given, fighting=True)
