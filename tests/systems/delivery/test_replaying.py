@@ -197,7 +197,7 @@ def test_metrics_that_were_not_measured_are_left_out_and_named() -> None:
 def test_refusals_are_part_of_the_record() -> None:
     lines = appended(b"", check(1, "Fail"), [measured(0)], ["gate: it answered 403"])
     told = replay(lines, analysis(threshold=1))
-    assert (told.ending, told.message) == ("RolledBack", "1 checks failed: gate: it answered 403")
+    assert (told.ending, told.message) == ("RolledBack", "a check failed: gate: it answered 403")
 
 
 def test_an_analysis_without_steps_ends_nothing() -> None:
