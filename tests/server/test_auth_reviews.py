@@ -351,3 +351,32 @@ def test_watches_do_not_take_the_places_of_requests() -> None:
     flight = InFlight(Limits(requests=1, requests_per_user=1, watches=1, watches_per_user=1))
     with flight.acquire(BOB, long_running=True), flight.acquire(BOB), pytest.raises(StatusError):
         flight.acquire(BOB, long_running=True)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"metadata": 1e308},
+        {"metadata": []},
+        {"spec": "x"},
+        {"spec": {"audiences": "me"}},
+        {"spec": {"audiences": [1]}},
+        {"spec": {"expirationSeconds": "an hour"}},
+        {"spec": {"expirationSeconds": True}},
+        {"spec": {"boundObjectRef": "pod"}},
+        {"spec": {"boundObjectRef": {"kind": 1}}},
+    ],
+)
+async def test_a_token_request_of_another_shape_is_refused(key: TokenKey, document: dict[str, Any]) -> None:
+    with pytest.raises(StatusError, match="the body is no TokenRequest") as refused:
+        await create_token(
+            document,
+            namespace="default",
+            name="robot",
+            reader=OBJECTS,
+            key=key,
+            issuer=ISSUER,
+            audiences=(ISSUER,),
+            now=NOW,
+        )
+    assert refused.value.code == 400

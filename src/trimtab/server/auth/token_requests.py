@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from trimtab.model.errors import FieldError, FieldProblem, StatusError, bad_request, conflict, invalid, not_found
 from trimtab.server.auth.identity import Reader
 from trimtab.server.auth.tokens import Ref, TokenKey, encode_claims
@@ -29,6 +31,7 @@ async def create_token(
     now: float,
 ) -> Document:
     """Answer a TokenRequest for the service account `namespace`/`name`. `audiences` are the server's own."""
+    _check_shape(document)
     metadata = document.get("metadata") or {}
     _check_same(metadata, "name", name, name)
     _check_same(metadata, "namespace", namespace, name)
@@ -57,6 +60,32 @@ async def create_token(
         "spec": {"audiences": list(wanted), "expirationSeconds": seconds, "boundObjectRef": reference or None},
         "status": {"token": key.sign(claims), "expirationTimestamp": _timestamp(now + seconds)},
     }
+
+
+class _Bound(msgspec.Struct, rename="camel"):
+    kind: str | None = None
+    api_version: str | None = None
+    name: str | None = None
+    uid: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    audiences: list[str] | None = None
+    expiration_seconds: int | None = None
+    bound_object_ref: _Bound | None = None
+
+
+class _TokenRequest(msgspec.Struct):
+    metadata: dict[str, Any] | None = None
+    spec: _Spec | None = None
+
+
+def _check_shape(document: Mapping[str, Any]) -> None:
+    """What a typed decoder would refuse: this body has no schema of its own here."""
+    try:
+        msgspec.convert(document, _TokenRequest)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"the body is no TokenRequest: {error}") from None
 
 
 def _check_same(metadata: Mapping[str, Any], field: str, expected: str, name: str) -> None:
