@@ -123,7 +123,7 @@ async def test_a_watched_kind_that_nobody_defined_is_named_until_somebody_does(s
     manager.add(Pilots())
     async with running(manager):
         await until(lambda: clock.pending)
-        with pytest.raises(RuntimeError, match="waits for Tide, which is not served here: define its CRD"):
+        with pytest.raises(RuntimeError, match="Tide, which is not served here: define its CRD"):
             manager.check_ready()
         await prepare(sea, [SYSTEM], rights=False, borrowed=True)
         await sea.create(Tide(metadata=ObjectMeta(name="spring", namespace=namespace)))
