@@ -101,7 +101,7 @@ def left(
     if result == "Failed":  # what is said from now on about trying again is heard
         status = _consumed(status, run, facts).replace(failed_revision=run.revision, failed_token=token(facts))
     moved = entered(status, run, "RollingBack", facts.now, result=result, reason=reason, message=message[:1024])
-    note = f"{short(run.revision)}: {message}"
+    note = f"revision {short(run.revision)}: {message}"
     return Move(status=moved, said=(Said(result == "Failed", reason, note),))
 
 
@@ -140,7 +140,9 @@ def ended(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts) -> Move:
         status = status.replace(
             failed_revision=run.before if rolled_back else UNSET, failed_token=token(facts) if rolled_back else ""
         )
-    return Move(status=status, said=(Said(result == "Failed", run.reason or "Ended", f"run {run.id}: {message}"),))
+    if result == "Failed":  # why was told when it turned back
+        return Move(status=status, said=(Said(False, "RolledBack", f"run {run.id}: stable has all the traffic"),))
+    return Move(status=status, said=(Said(False, run.reason or "Ended", f"run {run.id}: {message}"),))
 
 
 def token(facts: Facts) -> str:
