@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from trimtab.lab.answering import answers, listens
+from trimtab.lab.served import Served
 from trimtab.testing.processes import PeerFailed, Process
 
 
-class Alertmanager:
+class Alertmanager(Served):
     """Runs from construction until `stop`. When the constructor returns it is ready."""
 
     def __init__(self, directory: Path, port: int) -> None:
@@ -30,27 +29,11 @@ class Alertmanager:
             f"--web.listen-address=127.0.0.1:{port}",
             "--cluster.listen-address=",
         ]
-        self._process = Process(command, log=directory / "alertmanager.log")
-        self.pid = self._process.pid
-        try:
-            self._process.wait_until(lambda: answers(("127.0.0.1", port), "/-/ready"), within=15)
-        except PeerFailed:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        self._process.stop()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        self._begin(
+            Process(command, log=directory / "alertmanager.log"),
+            lambda: answers(("127.0.0.1", port), "/-/ready"),
+            within=15,
+        )
 
 
 def _program() -> str:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from trimtab.lab.answering import answers
-from trimtab.testing.processes import PeerFailed, Process
+from trimtab.lab.served import Served
+from trimtab.testing.processes import Process
 
 _SCRIPT = 'mount --make-rprivate / && exec "$0" --group root'
 
 
-class Lxd:
+class Lxd(Served):
     """Runs from construction until `stop`. `directory` takes all of its files; its path is kept short, because the one
     of a socket ends at 107 characters. When the constructor returns it is ready."""
 
@@ -27,27 +26,11 @@ class Lxd:
         self.url = f"unix://{self.socket}"
         unshare = shutil.which("unshare") or "/usr/bin/unshare"
         command = [unshare, "--net", "--mount", "--", "/bin/sh", "-c", _SCRIPT, _program()]
-        self._process = Process(command, log=directory.with_suffix(".log"), env={"LXD_DIR": str(directory)})
-        self.pid = self._process.pid
-        try:
-            self._process.wait_until(lambda: answers(self.socket, "/internal/ready"), within=30)
-        except PeerFailed:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        self._process.stop()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        self._begin(
+            Process(command, log=directory.with_suffix(".log"), env={"LXD_DIR": str(directory)}),
+            lambda: answers(self.socket, "/internal/ready"),
+            within=30,
+        )
 
 
 def _program() -> str:

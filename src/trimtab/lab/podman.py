@@ -9,14 +9,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from trimtab.lab.answering import answers
-from trimtab.testing.processes import PeerFailed, Process
+from trimtab.lab.served import Served
+from trimtab.testing.processes import Process
 
 
-class Podman:
+class Podman(Served):
     """Runs from construction until `stop`. `directory` takes all of its files; its path is kept short, because the one
     of a socket ends at 107 characters. When the constructor returns it answers."""
 
@@ -41,13 +40,11 @@ class Podman:
             *("system", "service", "--time=0", f"unix://{self.socket}"),
         ]
         environment = {"CONTAINERS_CONF": str(settings), "HOME": str(directory), "XDG_RUNTIME_DIR": str(directory)}
-        self._process = Process(command, log=directory / "podman.log", env=environment)
-        self.pid = self._process.pid
-        try:
-            self._process.wait_until(lambda: answers(self.socket, "/_ping"), within=15)
-        except PeerFailed:
-            self.stop()
-            raise
+        self._begin(
+            Process(command, log=directory / "podman.log", env=environment),
+            lambda: answers(self.socket, "/_ping"),
+            within=15,
+        )
 
     def stop(self) -> None:
         self._process.stop()
@@ -56,14 +53,6 @@ class Podman:
     def kill(self) -> None:
         self._process.kill()
         shutil.rmtree(self._run, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _program() -> str:

@@ -10,16 +10,15 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from trimtab.lab.answering import answers, listens
+from trimtab.lab.served import Served
 from trimtab.testing.processes import PeerFailed, Process
 
 SCHEMA = Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql")
 
 
-class PowerDns:
+class PowerDns(Served):
     """Runs from construction until `stop`. `port` is the API's, `dns_port` that of DNS. When the constructor returns it
     answers on both."""
 
@@ -63,31 +62,11 @@ class PowerDns:
         configuration.touch(mode=0o600)
         configuration.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         command = [_program(), f"--config-dir={directory}"]
-        self._process = Process(command, log=directory / "pdns.log")
-        self.pid = self._process.pid
-        try:
-            self._process.wait_until(self._answers, within=15)
-        except PeerFailed:
-            self.stop()
-            raise
+        self._begin(Process(command, log=directory / "pdns.log"), self._answers, within=15)
 
     def _answers(self) -> bool:
         where, key = ("127.0.0.1", self.port), {"X-API-Key": self.api_key}
         return answers(where, "/api/v1/servers/localhost", headers=key) and listens("127.0.0.1", self.dns_port)
-
-    def stop(self) -> None:
-        self._process.stop()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _program() -> str:

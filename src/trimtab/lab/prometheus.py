@@ -6,10 +6,10 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from trimtab.lab.answering import answers, listens
+from trimtab.lab.served import Served
 from trimtab.testing.processes import PeerFailed, Process
 
 Job = Mapping[str, Any]
@@ -27,7 +27,7 @@ def job(name: str, *targets: str, path: str = "/metrics", interval: str = "1s", 
     }
 
 
-class Prometheus:
+class Prometheus(Served):
     """Runs from construction until `stop`. When the constructor returns it is ready."""
 
     def __init__(
@@ -52,33 +52,13 @@ class Prometheus:
             file = directory / "web.yml"
             file.write_text(json.dumps(web))
             command.append(f"--web.config.file={file}")
-        self._process = Process(command, log=directory / "prometheus.log")
-        self.pid = self._process.pid
         self._guarded = web is not None
-        try:
-            self._process.wait_until(self._ready, within=15)
-        except PeerFailed:
-            self.stop()
-            raise
+        self._begin(Process(command, log=directory / "prometheus.log"), self._ready, within=15)
 
     def _ready(self) -> bool:
         if self._guarded:  # it answers nobody whom it does not know, but it says in its log when it is ready
             return b"ready to receive web requests" in self._process.log.read_bytes()
         return answers(("127.0.0.1", self.port), "/-/ready")
-
-    def stop(self) -> None:
-        self._process.stop()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _program() -> str:

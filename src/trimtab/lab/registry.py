@@ -14,11 +14,11 @@ import subprocess
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
+from trimtab.lab.served import Served
 from trimtab.testing.pki import Pair
 from trimtab.testing.processes import PeerFailed, Process
 
@@ -32,7 +32,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     roots: Path  # certificates, in PEM
 
 
-class Registry:
+class Registry(Served):
     """Runs from construction until `stop`. When the constructor returns it answers.
 
     `logins` are users and passwords; `remote` is the address of the registry that it is a cache of; `notify` is where
@@ -98,27 +98,11 @@ class Registry:
         configuration.touch(mode=0o600)
         configuration.write_text(json.dumps(settings))  # JSON is YAML
         command = [_program(), "serve", str(configuration)]
-        self._process = Process(command, log=directory / "registry.log", env={"OTEL_TRACES_EXPORTER": "none"})
-        self.pid = self._process.pid
-        try:
-            self._process.wait_until(lambda: _answers(address, port, encrypted=tls is not None), within=10)
-        except PeerFailed:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        self._process.stop()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        self._begin(
+            Process(command, log=directory / "registry.log", env={"OTEL_TRACES_EXPORTER": "none"}),
+            lambda: _answers(address, port, encrypted=tls is not None),
+            within=10,
+        )
 
 
 def _htpasswd(user: str, password: str) -> str:
