@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.request import urlopen
 import msgspec
 import pytest
 
+from tests.needs import needs
 from trimtab.lab.prometheus import Prometheus
 from trimtab.model.duration import Duration
 from trimtab.model.yaml import load_all
@@ -290,8 +290,7 @@ SAMPLES = """\
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, float]]:
     """With half an hour of a stable that answers 9 requests a second and a canary that answers one, of which a tenth fails; and
     the moment at which that ends."""
-    if shutil.which("promtool") is None:
-        pytest.skip("there is no promtool here")
+    needs("promtool")
     folder = tmp_path_factory.mktemp("prometheus")
     end = int(time.time()) // 60 * 60 - 7200
     requests, buckets = [], []

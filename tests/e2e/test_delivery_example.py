@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.kubectl import newest, programs
+from tests.needs import needs
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
@@ -136,8 +137,7 @@ def test_a_good_member_of_a_group_goes_back_with_a_bad_one(shell: Shell) -> None
 
 
 def test_a_query_of_ones_own_is_answered_by_a_prometheus(home: Home, shell: Shell) -> None:
-    if shutil.which("prometheus") is None:
-        pytest.skip("there is no prometheus here")
+    needs("prometheus")
     port = str(free_ports(1)[0])
     file = home.folder / "examples" / "delivery" / "errors.yaml"
     file.write_text(file.read_text().replace(":9090", f":{port}"))

@@ -8,7 +8,6 @@ import contextlib
 import os
 import random
 import re
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.needs import needs
 from tests.systems.delivery.witness import Laws, Witness
 from trimtab.client.connect import connect
 from trimtab.client.protocol import Query
@@ -174,8 +174,7 @@ async def answered() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_release_goes_on_whoever_was_killed_and_no_request_is_lost(tmp_path: Path, seed: int) -> None:
-    if shutil.which("wrk") is None:
-        pytest.skip("there is no wrk here")
+    needs("wrk")
     chance = random.Random(seed)
     home = Home(tmp_path)
     try:

@@ -1,10 +1,10 @@
 """What is kept of a container's process outside of us: enough to find it again after our own death, and never another.
 
-    <root>/<uid of the pod>/<container>.json    the record
-    <root>/<uid of the pod>/<container>.log     what it prints; .log.1 is the older part
-    <root>/<uid of the pod>/<container>.up      there once podman has started it
-    <root>/<uid of the pod>/volumes/<name>/     the pod's volumes
-    <root>/<uid of the pod>/work/               where its processes start, unless the pod says otherwise
+    <folder>/<uid of the pod>/<container>.json    the record
+    <folder>/<uid of the pod>/<container>.log     what it prints; .log.1 is the older part
+    <folder>/<uid of the pod>/<container>.up      there once podman has started it
+    <folder>/<uid of the pod>/volumes/<name>/     the pod's volumes
+    <folder>/<uid of the pod>/work/               where its processes start, unless the pod says otherwise
 
 Flow: a record is written without a process before one is started, and again with its pid and start time. When we come
 back, a record with a process is checked against /proc, by the start time and the boot; one without is looked for by a
