@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from tests.systems.delivery.stage import Stage
+from tests.systems.delivery.test_findings_machine import NOW, facts, running
 from trimtab.client.protocol import Named
 from trimtab.model.scheme import Untyped
 from trimtab.systems.delivery import pods
-from trimtab.systems.delivery.kinds import CanaryDeployment
-from trimtab.systems.delivery.machine.runs import short
+from trimtab.systems.delivery.kinds import CanaryDeployment, Counters
+from trimtab.systems.delivery.machine.advance import advance, needed
+from trimtab.systems.delivery.machine.facts import Need, Pods
+from trimtab.systems.delivery.machine.runs import short, stamp
 
 
 def container(*, ready: bool = True, restarts: int = 0, state: Any = None, last: Any = None) -> dict[str, Any]:
@@ -69,3 +75,45 @@ async def test_a_canary_that_crashes_between_its_checks_is_rolled_back(here: Sta
         canary = await here.ended("Failed")
     assert canary.status.history[0].reason == "ChecksFailed"
     assert "its containers ended by themselves" in canary.status.history[0].message
+
+
+async def test_too_few_pods_for_an_interval_are_failed_checks(here: Stage) -> None:
+    async with here.working():
+        await here.stable(replicas=4, analysis={"stepWeights": [10, 100], "passes": 6})
+        await here.image("web:2")
+        await here.until(lambda s: s.run and s.run.checks)
+        here.players.short["web-canary"] = 1
+        await here.players.nudge()
+        canary = await here.ended("Failed")
+    assert canary.status.history[0].reason == "ChecksFailed"
+    assert "pods: 1 of 4 pods are ready" in canary.status.history[0].message
+
+
+async def test_a_spell_without_data_is_told(here: Stage) -> None:
+    here.gauge.rates = lambda workload: (0.0, 0.0)
+    async with here.working():
+        await here.stable()
+        await here.image("web:2")
+        await here.until(lambda s: s.run and len(s.run.checks) >= 3)
+    assert len(await here.told("NoData")) == 1
+
+
+def test_pods_that_are_short_have_an_interval_before_a_check_says_so() -> None:
+    due = {"verified": stamp(NOW), "window_start": stamp(NOW), "next_check_time": stamp(NOW), "weight": 10}
+    short = Pods(exists=True, ready=1, wanted=2)
+    status, given = running("Progressing", short_since=stamp(NOW), **due)  # the interval is 10 s
+    assert needed(status, facts(given, canary=short, now=NOW + timedelta(seconds=5))) is Need.NOTHING
+    assert needed(status, facts(given, canary=short, now=NOW + timedelta(seconds=11))) is Need.CHECK
+    assert needed(status, facts(given, now=NOW + timedelta(seconds=5))) is Need.CHECK
+
+
+def test_a_canary_without_ready_pods_fails_a_check_unless_it_is_excused() -> None:
+    status, given = running("Progressing", weight=10, verified=stamp(NOW), counters=Counters(failed=0))
+    none = Pods(exists=True, wanted=2)
+    blamed = advance(status, facts(given, canary=none)).status
+    assert (blamed.phase, blamed.run.counters.failed, blamed.run.recreated) == ("Starting", 1, 1)
+    excused = advance(status, facts(given, canary=msgspec.structs.replace(none, excused=True))).status
+    assert (excused.phase, excused.run.counters.failed, excused.run.recreated) == ("Starting", 0, 0)
+    last, given = running("Progressing", weight=10, verified=stamp(NOW), counters=Counters(failed=1))  # of 2
+    over = advance(last, facts(given, canary=none)).status
+    assert (over.phase, over.run.reason) == ("RollingBack", "CanaryLost")
