@@ -52,15 +52,10 @@ def entered_step(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, s
 def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
     """At a step."""
     analysis = _analysis(run)
-    gone = lost(status, run, facts)
-    if gone is not None:
-        return gone
-    seen = _verified(status, run, facts, analysis)
-    if isinstance(seen, Move):
-        return seen
-    run = seen
-    if run.frozen:
-        return _frozen(status, run, facts)
+    served = _served(status, run, facts, analysis)
+    if isinstance(served, Move):
+        return served
+    run = served
     gate = f"{run.id}/step-{run.step + 2}"
     if outcome is None or outcome.check is None:
         asked = any(hook.type == "ConfirmTrafficIncrease" for hook in analysis.webhooks)
@@ -86,15 +81,10 @@ def progressing(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, ou
 def waiting_promotion(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, outcome: Outcome | None) -> Move:
     """All steps are passed; the checks go on until those who are asked agree."""
     analysis = _analysis(run)
-    gone = lost(status, run, facts)
-    if gone is not None:
-        return gone
-    seen = _verified(status, run, facts, analysis)
-    if isinstance(seen, Move):
-        return seen
-    run = seen
-    if run.frozen:
-        return _frozen(status, run, facts)
+    served = _served(status, run, facts, analysis)
+    if isinstance(served, Move):
+        return served
+    run = served
     if outcome is not None and outcome.check is not None:
         run = _checked(run, facts, analysis, outcome)
         bad = _judged(status, run, facts, outcome)
@@ -103,6 +93,15 @@ def waiting_promotion(status: CanaryDeploymentStatus, run: RunStatus, facts: Fac
     asked = any(hook.type == "ConfirmPromotion" for hook in analysis.webhooks)
     agreed = not asked or (outcome is not None and outcome.check is not None and outcome.allowed)
     return _to_promotion(status, run, facts, analysis, agreed)
+
+
+def _served(status: CanaryDeploymentStatus, run: RunStatus, facts: Facts, analysis: Analysis) -> RunStatus | Move:
+    """The run, when its canary has the traffic that it should have and may be judged; else the move that sees to it."""
+    gone = lost(status, run, facts)
+    if gone is not None:
+        return gone
+    seen = _verified(status, run, facts, analysis)
+    return _frozen(status, seen, facts) if isinstance(seen, RunStatus) and seen.frozen else seen
 
 
 def _to_promotion(
