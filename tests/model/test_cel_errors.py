@@ -202,3 +202,39 @@ def test_a_dynamic_value_of_the_wrong_type_has_no_overload(source):
     program = cel.compile(source, {"any": cel.DYN})
     with pytest.raises(cel.EvaluationError, match="no such overload"):
         program.evaluate({"any": {"s": "abc", "f": 1.5}}, cel.Budget())
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("''.lastIndexOf(s)", "index out of range: -1"),
+        ("cidr('10.0.0.0/8').containsIP(s)", "no such overload"),
+        ("quantity(s)", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
+        ("quantity('9k' + '5')", "unable to parse quantity's suffix"),
+    ],
+)
+def test_an_evaluation_fails_with_the_words_of_the_real_server(source, reason):
+    program = cel.compile(source, {"s": cel.STRING}, result=None)
+    with pytest.raises(cel.EvaluationError) as raised:
+        program.evaluate({"s": "90s"}, cel.Budget())
+    assert str(raised.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("string(1e10 - 2.25)", "9.99999999775e+09"),
+        ("string(999999.75)", "999999.75"),
+        ("'%.2f'.format([-0.0])", "0.00"),
+        ("'%.2f'.format([-0.001])", "-0.00"),
+    ],
+)
+def test_a_number_is_written_as_the_real_server_writes_it(source, text):
+    assert cel.compile(source, {}, result=None).evaluate({}, cel.Budget()) == text
+
+
+@pytest.mark.parametrize(("source", "cost"), [("-1", 0), ("--1", 0), ("---1", 1)])
+def test_two_minuses_before_a_number_are_none(source, cost):
+    budget = cel.Budget(total=10)
+    cel.compile(source, {}, result=None).evaluate({}, budget)
+    assert 10 - budget.remaining == cost

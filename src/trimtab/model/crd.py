@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from trimtab.model.kind import Column, Kind
@@ -41,8 +41,9 @@ def crd(
     }
 
 
-def crds(scheme: Scheme) -> list[Document]:
-    """The definitions of all kinds in a scheme, by name. Of the versions of a kind the first registered is stored.
+def crds(scheme: Scheme, conversion: Callable[[Kind], Document] | None = None) -> list[Document]:
+    """The definitions of all kinds in a scheme, by name. Of the versions of a kind the hub of its convertors is stored, or
+    the first registered. `conversion` is the `spec.conversion` of kinds that have convertors.
     ValueError when a kind has the name that lists of another one have: no server would ever serve both."""
     together: dict[tuple[str, str], list[Kind]] = {}
     lists = {(kind.group, kind.list_kind): kind.kind for kind in scheme.kinds}
@@ -51,7 +52,17 @@ def crds(scheme: Scheme) -> list[Document]:
             raise ValueError(f"a list of {listed} is called {kind.kind}: give the kind {kind.kind} another name")
         if kind.group:
             together.setdefault((kind.group, kind.plural), []).append(kind)
-    return [crd(together[key], scheme=scheme) for key in sorted(together)]
+    return [_defined(together[key], scheme, conversion) for key in sorted(together)]
+
+
+def _defined(kinds: list[Kind], scheme: Scheme, conversion: Callable[[Kind], Document] | None) -> Document:
+    hub = scheme.hub_of(kinds[0].group, kinds[0].kind)
+    if hub is None:
+        return crd(kinds, scheme=scheme)
+    made = crd(kinds, scheme=scheme, storage=hub.version)
+    if conversion is not None:
+        made["spec"]["conversion"] = conversion(hub)
+    return made
 
 
 def _names(kind: Kind) -> Document:

@@ -11,6 +11,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,24 +33,28 @@ def to_document(obj: msgspec.Struct, raw: Mapping[str, Any] | None = None) -> Do
     """What to send for `obj`, laid over `raw`; a Resource is laid over its own."""
     if raw is None and isinstance(obj, Resource):
         raw = obj.raw
-    known = fields_of(type(obj))
-    if raw is None:
-        document: Document = {}
-    else:
-        names = {field.wire for field in known}
-        document = {name: value for name, value in raw.items() if name not in names}
-    for field in known:
-        value = getattr(obj, field.name)
-        if value is not UNSET and value is not None and _is_meant(value, field, raw):
-            document[field.wire] = _laid(value, raw.get(field.wire, UNSET) if raw is not None else UNSET, field)
+    known, names = _known(type(obj))
+    document: Document = {} if raw is None else {name: value for name, value in raw.items() if name not in names}
+    for name, wire, default, keyed in known:
+        value = getattr(obj, name)
+        if value is UNSET or value is None:
+            continue
+        before = UNSET if raw is None else raw.get(wire, UNSET)
+        if before is UNSET and value == default:  # a default that nobody wrote is not sent
+            continue
+        document[wire] = value if type(value) in _PLAIN else _laid(value, before, keyed)
     return document
 
 
-def _is_meant(value: Any, field: Field, raw: Mapping[str, Any] | None) -> bool:
-    """A default that nobody wrote is not sent."""
-    if field.default is UNSET or value != field.default or field.marker(AlwaysEmit):
-        return True
-    return raw is not None and field.wire in raw
+@cache
+def _known(cls: type) -> tuple[tuple[tuple[str, str, Any, Keyed | None], ...], frozenset[str]]:
+    """What `to_document` needs of a class: (name, name on the wire, the default that is not sent, the keys of a list's
+    items) of its fields, and their names on the wire."""
+    known = tuple(
+        (each.name, each.wire, UNSET if each.marker(AlwaysEmit) else each.default, each.marker(Keyed))
+        for each in fields_of(cls)
+    )
+    return known, frozenset(wire for _, wire, _, _ in known)
 
 
 def plain(value: Any) -> Any:
@@ -110,9 +115,12 @@ def _changed(old: msgspec.Struct, new: msgspec.Struct, raw: Mapping[str, Any] | 
 def _written(obj: msgspec.Struct, field: Field, raw: Mapping[str, Any] | None) -> Document:
     """What `to_document` writes for one field."""
     value = getattr(obj, field.name)
-    if value is UNSET or value is None or not _is_meant(value, field, raw):
+    before = UNSET if raw is None else raw.get(field.wire, UNSET)
+    if value is UNSET or value is None:
         return {}
-    return {field.wire: _laid(value, raw.get(field.wire, UNSET) if raw is not None else UNSET, field)}
+    if before is UNSET and value == field.default and not field.marker(AlwaysEmit):
+        return {}
+    return {field.wire: _laid(value, before, field.marker(Keyed))}
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Document:
@@ -162,17 +170,20 @@ def _with_initial(obj: Any, old: Any) -> Any:
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
-def _laid(value: Any, before: Any, field: Field | None) -> Any:
+def _laid(value: Any, before: Any, keyed: Keyed | None) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
         olds = before if isinstance(before, dict) else _NOTHING
-        return {key: _laid(item, olds.get(key, UNSET), None) for key, item in value.items()}
+        return {
+            key: item if type(item) in _PLAIN else _laid(item, olds.get(key, UNSET), None)
+            for key, item in value.items()
+        }
     if kind is tuple or kind is list:
-        return _laid_list(value, before, field)
+        return _laid_list(value, before, keyed)
     if isinstance(value, msgspec.Struct):
-        return to_document(value, before if isinstance(before, Mapping) else None)
+        return to_document(value, before if type(before) is dict or isinstance(before, Mapping) else None)
     if isinstance(value, Duration | Quantity):
         return str(value)
     if isinstance(value, enum.Enum):
@@ -188,7 +199,7 @@ def _laid(value: Any, before: Any, field: Field | None) -> Any:
     if isinstance(value, AbstractSet):
         return sorted(_laid(item, UNSET, None) for item in value)
     if isinstance(value, Sequence):
-        return _laid_list(value, before, field)
+        return _laid_list(value, before, keyed)
     raise TypeError(f"{type(value).__name__} cannot be written in a document")
 
 
@@ -196,18 +207,30 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _NOTHING: Document = {}
 
 
-def _laid_list(value: Sequence[Any], before: Any, field: Field | None) -> list[Any]:
+def _laid_list(value: Sequence[Any], before: Any, keyed: Keyed | None) -> list[Any]:
     olds = before if isinstance(before, list) else []
-    keyed = field.marker(Keyed) if field else None
     if keyed is None:
         return [_laid(item, olds[i] if i < len(olds) else UNSET, None) for i, item in enumerate(value)]
     by_key = {tuple(old.get(key) for key in keyed.keys): old for old in olds if isinstance(old, Mapping)}
-    laid = []
-    for item in value:
-        document = _laid(item, UNSET, None)
-        old = by_key.get(tuple(document.get(key) for key in keyed.keys))
-        laid.append(_laid(item, old, None) if old is not None else document)
-    return laid
+    return [_laid(item, by_key.get(_key(item, keyed.keys), UNSET), None) for item in value]
+
+
+def _key(item: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What an item's document says at its keys."""
+    if not isinstance(item, msgspec.Struct):
+        return tuple(_laid(item, UNSET, None).get(name) for name in names)
+    values = [(getattr(item, name, UNSET), default) for name, default in _keys(type(item), names)]
+    return tuple(
+        None if value is UNSET or value is None or value == default else _laid(value, UNSET, None)
+        for value, default in values
+    )
+
+
+@cache
+def _keys(cls: type, names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """(name, default that is not sent) of the fields with these names on the wire."""
+    known = {wire: (name, default) for name, wire, default, _ in _known(cls)[0]}
+    return tuple(known.get(name, ("", UNSET)) for name in names)
 
 
 def _read(cls: type, value: Any) -> Any:

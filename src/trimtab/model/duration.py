@@ -108,6 +108,6 @@ _UNITS = {
     "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
     "d": 86_400_000_000_000, "w": 604_800_000_000_000,
 }  # fmt: skip
-_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _PERIOD = re.compile(_DURATION.pattern.replace("|s|m|h)", "|s|m|h|d|w)"))
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w)")

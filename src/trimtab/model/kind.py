@@ -25,6 +25,7 @@ class Scale(msgspec.Struct, frozen=True):
     spec_replicas: str
     status_replicas: str
     label_selector: str = ""
+    plain_labels: bool = False  # the selector is a map of labels, not a LabelSelector
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True, eq=False):

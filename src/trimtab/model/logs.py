@@ -38,8 +38,10 @@ def _configured() -> Any:
         redact,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
-    if as_json is False or (as_json is None and sys.stderr.isatty()):
-        tail: list[Any] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    terminal = sys.stderr.isatty()
+    if as_json is False or (as_json is None and terminal):
+        console = structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)
+        tail: list[Any] = [console]
     else:
         tail = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     structlog.configure(

@@ -12,21 +12,29 @@ from typing import Any
 
 from trimtab.model.kind import Kind
 from trimtab.model.openapi_components import API_VERSION, KIND, META, PARAMETERS, SHARED, parameter
+from trimtab.model.openapi_parts import DIGEST, NONE, PATH, VERSION, Parts, further, schemas
 
 Document = dict[str, Any]
 
 SCHEMAS = "#/components/schemas/"
 
 
-def document(kinds: Sequence[Kind], *, prose: Mapping[str, Any] | None = None, version: str = "1.32") -> Document:
+def document(
+    kinds: Sequence[Kind],
+    *,
+    prose: Mapping[str, Any] | None = None,
+    parts: Mapping[str, Parts] | None = None,
+    version: str = "1.32",
+) -> Document:
     """One document for kinds of one group and version.
 
-    `prose` describes the definitions of built-in kinds, by definition: `description`, and `fields` by name.
+    `prose` describes the definitions of built-in kinds, by definition: `description`, and `fields` by name. `parts`
+    tells what kinds have beyond their status, by their plurals.
     """
     components = _Components(prose or {})
     paths: Document = {}
     for kind in kinds:
-        paths |= _Paths(kind, components).written()
+        paths |= _Paths(kind, components, (parts or {}).get(kind.plural, NONE)).written()
     native = any(kind.schema.definitions for kind in kinds)
     info = (
         {"title": "Kubernetes", "version": version}
@@ -46,6 +54,8 @@ def definition_name(kind: Kind) -> str:
     if kind.schema.definitions:
         if kind.group == "apiextensions.k8s.io":
             return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{kind.version}.{kind.kind}"
+        if kind.group == "apiregistration.k8s.io":
+            return f"io.k8s.kube-aggregator.pkg.apis.apiregistration.{kind.version}.{kind.kind}"
         return f"io.k8s.api.{kind.group.split('.')[0] or 'core'}.{kind.version}.{kind.kind}"
     return ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
 
@@ -76,6 +86,13 @@ class _Components:
                 self.written[name]["x-kubernetes-selectable-fields"] = _selectable(kind)
         return {"$ref": SCHEMAS + name}
 
+    def part(self, kind: Kind, name: str) -> Document:
+        """A reference to what a part of the kind's objects answers."""
+        self.shared(META + "ListMeta")
+        own = f"{definition_name(kind)}.{name}"
+        self.written[own] = schemas(definition_name(kind))[own]
+        return {"$ref": SCHEMAS + own}
+
     def list_of(self, kind: Kind) -> Document:
         item = self.kind(kind)
         name = definition_name(kind)[: -len(kind.kind)] + kind.list_kind
@@ -97,7 +114,7 @@ class _Components:
 
     def _custom(self, kind: Kind) -> Document:
         schema = dict(kind.schema.document)
-        metadata = {"description": "Standard object's metadata.", "allOf": [self.shared(META + "ObjectMeta")]}
+        metadata = {"description": "Standard object's metadata.", "allOf": [self._metadata(kind)]}
         if "properties" in schema:
             schema["properties"] = {
                 **schema["properties"],
@@ -106,6 +123,18 @@ class _Components:
                 "metadata": metadata,
             }
         return schema
+
+    def _metadata(self, kind: Kind) -> Document:
+        """The schema of metadata: every object's own, or one with the further words that this kind has there."""
+        common = self.shared(META + "ObjectMeta")
+        said = (kind.schema.document.get("properties") or {}).get("metadata") or {}
+        known = SHARED[META + "ObjectMeta"]["properties"]
+        further = {word: schema for word, schema in (said.get("properties") or {}).items() if word not in known}
+        if not further:
+            return common
+        name = f"{definition_name(kind)}.ObjectMeta"
+        self.written[name] = {**SHARED[META + "ObjectMeta"], "properties": {**known, **further}}
+        return {"$ref": SCHEMAS + name}
 
     def _native(self, name: str, definitions: Mapping[str, Any]) -> None:
         """A built-in definition and those it refers to, from references of OpenAPI v2 to those of v3."""
@@ -138,8 +167,9 @@ class _Components:
 class _Paths:
     """The operations of one kind."""
 
-    def __init__(self, kind: Kind, components: _Components) -> None:
+    def __init__(self, kind: Kind, components: _Components, parts: Parts) -> None:
         self._kind = kind
+        self._parts = parts
         self._native = bool(kind.schema.definitions)
         self._item = components.kind(kind)
         self._list = components.list_of(kind)
@@ -178,7 +208,42 @@ class _Paths:
             paths[f"{root}/{{name}}/status"] = self._subresource("status", self._item)
         if kind.scale:
             paths[f"{root}/{{name}}/scale"] = self._subresource("scale", self._components.shared(_SCALE))
+        if self._parts.files:
+            paths[f"{root}/{{name}}/artifacts"] = self._listing("artifacts", "ArtifactList", [VERSION])
+            paths[f"{root}/{{name}}/artifacts/{{path}}"] = self._file()
+        if self._parts.versions:
+            paths[f"{root}/{{name}}/versions"] = self._listing("versions", "VersionList", [])
         return paths
+
+    def _listing(self, name: str, answer: str, taken: list[Document]) -> Document:
+        """A part that is a list of its own."""
+        schema = self._components.part(self._kind, answer)
+        get = self._operation("read", "get", name, self._named() + name.title(), schema)
+        return {"get": self._as_part(get, taken), "parameters": self._parameters("name")}
+
+    def _file(self) -> Document:
+        """One file: its bytes, in and out."""
+        named, written = self._named() + "Artifact", self._components.part(self._kind, "Artifact")
+        sub = "an artifact"
+        put = self._operation("replace", "put", sub, named, written, body=_BYTES)
+        put["requestBody"]["content"] = {_OCTETS: {"schema": _BYTES}}
+        put["responses"].pop("201")
+        delete = self._operation("delete", "delete", sub, named, self._status)
+        delete["responses"].pop("202")
+        return {
+            "get": self._as_part(self._operation("read", "get", sub, named, _BYTES), [VERSION], _OCTETS),
+            "put": self._as_part(put, [DIGEST, PARAMETERS["fieldManager"]]),
+            "delete": self._as_part(delete, [PARAMETERS["fieldManager"]]),
+            "parameters": [PATH, *self._parameters("name")],
+        }
+
+    def _as_part(self, operation: Document, taken: list[Document], media: str = "application/json") -> Document:
+        """Parts answer in one form, and take what they take: a version where the kind has such."""
+        operation["parameters"] = [one for one in taken if one is not VERSION or self._parts.versions]
+        for answer in operation["responses"].values():
+            if content := answer.get("content"):
+                answer["content"] = {media: content["application/json"]}
+        return operation
 
     def _subresource(self, name: str, schema: Document) -> Document:
         named = self._named() + name.title()
@@ -211,8 +276,9 @@ class _Paths:
             "operationId": f"{verb}{group}{kind.version[:1].upper()}{kind.version[1:]}{named}",
         }
         taken = (_NATIVE_TAKEN if self._native else {}).get(action, _TAKEN[action])
-        if taken:
-            operation["parameters"] = [PARAMETERS[name] for name in taken]
+        parameters = [*(PARAMETERS[name] for name in taken), *further(self._parts, action, sub)]
+        if parameters:
+            operation["parameters"] = parameters
         if body is not None:
             operation["requestBody"] = {"content": {media: {"schema": body} for media in self._consumes(action)}}
             if action not in ("delete", "deletecollection"):
@@ -237,6 +303,8 @@ class _Paths:
 
 def _sentence(kind: str, verb: str, action: str, sub: str, native: bool) -> str:
     of = f" {sub} of" if sub else ""
+    if sub == "an artifact":
+        return f"{verb} one file of the specified {kind}"
     match action:
         case "list":
             return f"list or watch objects of kind {kind}" if native else f"list objects of kind {kind}"
@@ -298,6 +366,8 @@ def _with_description(schema: Document, text: str) -> Document:
     return {"description": text, **schema}
 
 
+_BYTES: Document = {"type": "string", "format": "binary"}
+_OCTETS = "application/octet-stream"
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 _PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _OK = {200: "OK"}

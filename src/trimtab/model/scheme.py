@@ -6,16 +6,20 @@ A Scheme carries the suffix of our group names, so that a white label changes it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from trimtab.model.document import convert, read, to_document
 from trimtab.model.fields import fields_of
+from trimtab.model.hub import HubResource
 from trimtab.model.kind import Column, Kind
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.resource import Resource, definition_of
 from trimtab.model.schema import Schema
+
+if TYPE_CHECKING:
+    from trimtab.model.conversion import Convertor, Spokes
 
 SUFFIX = "trimtab.dev"
 
@@ -78,6 +82,7 @@ class Scheme:
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._classes: dict[tuple[str, str], type[Resource]] = {}
         self._by_class: dict[type[Resource], Kind] = {}
+        self._spokes: dict[tuple[str, str], Spokes] = {}
 
     def register(self, cls: C) -> C:
         """Make a class known; also a decorator. A second class for the same kind is refused."""
@@ -92,6 +97,43 @@ class Scheme:
     def add(self, kind: Kind) -> None:
         """Make a kind without a class known."""
         self._kinds[kind.api_version, kind.kind] = kind
+
+    def convert_by(self, convertor: Convertor) -> None:
+        """Make the way between two versions of a kind known, and the versions themselves. ValueError when they are not of
+        one kind, or the kind has another hub."""
+        from trimtab.model.conversion import Spokes  # few programs convert
+
+        hub, spoke = self.kind_of(convertor.hub), self.kind_of(convertor.spoke)
+        if (hub.resource, hub.kind, hub.namespaced) != (spoke.resource, spoke.kind, spoke.namespaced):
+            raise ValueError(f"{convertor.hub.__name__} and {convertor.spoke.__name__} are not versions of one kind")
+        self._spokes.setdefault((hub.group, hub.kind), Spokes(convertor.hub)).add(convertor)
+        for cls in (convertor.hub, convertor.spoke):
+            self.register(cls)
+
+    def converts(self, group: str, kind: str) -> bool:
+        """Whether there are convertors for the versions of a kind."""
+        return (group, kind) in self._spokes
+
+    def hub_of(self, group: str, kind: str) -> Kind | None:
+        """The version of a kind that its convertors go through; None when it has none."""
+        spokes = self._spokes.get((group, kind))
+        return None if spokes is None else self.kind_of(spokes.hub)
+
+    @property
+    def converted_kinds(self) -> tuple[tuple[str, str], ...]:
+        """The kinds that have convertors, by group and kind."""
+        return tuple(self._spokes)
+
+    def converted(self, document: Document, desired: str) -> Document:
+        """A document in another version of its kind, by its convertors. Raises ConversionFailed."""
+        from trimtab.model.conversion import ConversionFailed
+
+        group, _, _ = str(document.get("apiVersion", "")).rpartition("/")
+        spokes = self._spokes.get((group, str(document.get("kind", ""))))
+        if spokes is None or desired.rpartition("/")[0] != group:
+            given = f"{document.get('kind', '')} of {document.get('apiVersion', '')}"
+            raise ConversionFailed(f"{given} cannot be converted to {desired}")
+        return spokes.convert(self, document, desired)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -111,9 +153,10 @@ class Scheme:
     def class_of(self, api_version: str, kind: str) -> type[Resource] | None:
         return self._classes.get((api_version, kind))
 
-    def group(self, name: str) -> str:
-        """The full name of a group: `discovery` is `discovery.trimtab.dev`; a name with a dot, and "", stay."""
-        return f"{name}.{self.suffix}" if name and "." not in name and name not in _FOREIGN else name
+    def group(self, name: str, *, own: bool = False) -> str:
+        """The full name of a group: `discovery` is `discovery.trimtab.dev`; a name with a dot, and "", stay, and so does
+        one that Kubernetes has, unless it is our `own` all the same."""
+        return f"{name}.{self.suffix}" if name and "." not in name and (own or name not in _FOREIGN) else name
 
     def decode(self, document: Mapping[str, Any] | bytes) -> Resource | Untyped:
         """The typed object, or Untyped where no class is known. msgspec.ValidationError when it is of another shape."""
@@ -140,7 +183,7 @@ class Scheme:
             return found
         definition = definition_of(cls)
         kind = Kind(
-            group=self.group(definition.group),
+            group=self.group(definition.group, own=issubclass(cls, HubResource)),
             version=definition.version,
             kind=definition.kind,
             plural=definition.plural,

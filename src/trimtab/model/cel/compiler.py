@@ -82,7 +82,7 @@ class Compiler:
                 return value
 
             return optional
-        if node.operand.type.kind == t.STRUCT and node.operand.type.fields:
+        if _is_walked(node.operand.type):
             return self._chain(node)
         operand, field, has = self.compile(node.operand), node.field, node.test
 
@@ -104,8 +104,7 @@ class Compiler:
             and base.constant is None
             and not base.optional
             and (base is node or not base.test)
-            and base.operand.type.kind == t.STRUCT
-            and base.operand.type.fields
+            and _is_walked(base.operand.type)
         ):
             fields.append(_field(base))
             base = base.operand
@@ -336,6 +335,10 @@ def _is_attribute(node: Node) -> bool:
     if isinstance(node, Ident | Select):
         return node.constant is None and not (isinstance(node, Select) and node.test)
     return isinstance(node, Conditional) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]"))
+
+
+def _is_walked(kind: t.Type) -> bool:
+    return kind.kind == t.STRUCT and kind.walked and bool(kind.fields)
 
 
 def _field(node: Select) -> t.Field:

@@ -217,7 +217,10 @@ def _url_of(value: Any) -> Url:
 
 def contains_ip(network: Any, other: Any) -> bool:
     cidr = _cidr_of(network)
-    address = _ip_of(parse_ip(other) if type(other) is str else other)
+    try:
+        address = _ip_of(parse_ip(other) if type(other) is str else other)
+    except EvaluationError:  # the real server has no other words for a text that is no address
+        raise no_such_overload() from None
     if address.version != cidr.address.version:
         return False
     return cidr.prefix(cidr.bits) == int(address) >> (address.max_prefixlen - cidr.bits)

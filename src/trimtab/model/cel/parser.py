@@ -172,8 +172,8 @@ class _Parser:
         while self._take(token.kind) is not None:
             count += 1
         place = token.place
-        if token.kind == "-" and self._peek().kind in ("int", "float"):
-            # The last minus belongs to the number, so that the smallest integer can be written.
+        if token.kind == "-" and count == 1 and self._peek().kind in ("int", "float"):
+            # A single minus belongs to the number, so that the smallest integer can be written.
             operand = self._member(self._tokens[self._at - 1].place)
             count -= 1
         else:

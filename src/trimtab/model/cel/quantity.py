@@ -44,7 +44,7 @@ def parse(text: Any) -> Quantity:
     if match is None:
         raise EvaluationError(
             "unable to parse quantity's suffix"
-            if re.match(r"[+-]?[0-9.]+[a-zA-Z]+", text)
+            if re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]*)[eEinumkKMGTP]+[-+]?[0-9]*", text)
             else "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
     sign, number, suffix = match.groups()

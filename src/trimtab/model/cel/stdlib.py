@@ -347,7 +347,7 @@ def double_shown(value: float) -> str:
     if value in (math.inf, -math.inf):
         return "+Inf" if value > 0 else "-Inf"
     text = repr(value)
-    mantissa, _, exponent = f"{value:e}".partition("e")
+    mantissa, _, exponent = f"{value:.16e}".partition("e")
     if value and not -4 <= int(exponent) < 6:
         digits = text.partition("e")[0].replace(".", "").lstrip("-").strip("0") or "0"
         sign = "-" if mantissa[0] == "-" else ""

@@ -131,7 +131,11 @@ def index_of(text: str, part: Any, offset: Any = 0) -> int:
 def last_index_of(text: str, part: Any, offset: Any = None) -> int:
     texts(text, part)
     if offset is None:
-        return len(text) if part == "" else text.rfind(part)
+        if part == "":
+            return len(text)
+        if text == "":  # cel-go looks from the last character on, and there is none
+            raise EvaluationError("index out of range: -1")
+        return text.rfind(part)
     integers(offset)
     if part == "":
         return int(offset)
@@ -302,11 +306,12 @@ def _clause(clause: str, precision: int | None, value: Any) -> str:
         return str(int(value))
     if clause == "f":
         digits = 6 if precision is None else precision
+        value += 0.0  # formats do not know a negative zero
         return f"{value:,.{digits}f}" if math.isfinite(value) else _special(value)
     if clause == "e":
         if not math.isfinite(value):
             return _special(value)
-        mantissa, _, exponent = f"{value:.{6 if precision is None else precision}e}".partition("e")
+        mantissa, _, exponent = f"{value + 0.0:.{6 if precision is None else precision}e}".partition("e")
         superscript = exponent.lstrip("+0").rjust(2, "0") if exponent[0] == "+" else f"-{exponent[1:].zfill(2)}"
         return f"{mantissa}\u202f\u00d7\u202f10{superscript.translate(_SUPERSCRIPT)}"
     if clause == "b":

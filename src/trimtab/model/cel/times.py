@@ -25,7 +25,7 @@ _WORDS = {
     "d": 86400 * SECOND, "w": 604800 * SECOND,
 }  # fmt: skip
 _PART = re.compile(r"(\d*)(?:\.(\d*))?([a-zµμ]+)", re.ASCII)
-_LOOSE = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
+_LOOSE = re.compile(r"(?<!\d)(\d+)\s*([A-Za-zµ]+)")  # which looks at no digit twice
 
 
 def timestamp(text: str) -> Timestamp:

@@ -22,6 +22,7 @@ class Type:
 
     __slots__ = ("kind", "name", "params", "text")
     text: str
+    walked = True  # whether a chain of fields may walk the raw object behind a value
 
     def __init__(self, kind: int, name: str, params: tuple[Type, ...] = ()) -> None:
         self.kind = kind

@@ -62,8 +62,9 @@ def _date_time(text: str) -> bool:
     return time is not None and _date(day) and time[1] <= "23" and time[2] <= "59" and time[3] <= "59"
 
 
-_go_duration = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-_scala_duration = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+# Neither may try the same digits in two ways: a text is as long as its sender likes.
+_go_duration = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_scala_duration = re.compile(r"(?<!\d)\d+\s*([A-Za-zµ]+)", re.ASCII)
 _exact_units = {"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"}
 _unit_prefixes = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 
@@ -71,7 +72,7 @@ _unit_prefixes = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 def _duration(text: str) -> bool:
     if _go_duration.fullmatch(text):
         return True
-    units = [unit.lower() for _, unit in _scala_duration.findall(text)]
+    units = [unit.lower() for unit in _scala_duration.findall(text)]
     return any(unit in _exact_units or unit.startswith(_unit_prefixes) for unit in units)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimtab.model.errors import FieldError, FieldProblem
+from trimtab.model.quantity import MAX_EXPONENT, MAX_LENGTH
 from trimtab.model.schema.embedded import EMBEDDED_FIELDS
 from trimtab.model.schema.finding import Check, Finding, Found, MapKey, Stage, Step, above, added, pruned
 from trimtab.model.schema.formats import check_of
@@ -256,12 +257,15 @@ def _int_range(go: str) -> Check:
     return check
 
 
-_QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
+_QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkMGTPE]|[KMGTPE]i|[eE]([+-]?\d{1,4}))?", re.ASCII)
 
 
 def _quantity(value: Any) -> Found:
-    if isinstance(value, str) and len(value) < 1024 and _QUANTITY.fullmatch(value):
-        return None
+    """What `Quantity` reads, its bounds included: a larger exponent would be a number of a thousand digits."""
+    if isinstance(value, str) and len(value) <= MAX_LENGTH and (match := _QUANTITY.fullmatch(value)):
+        if match[1] is None or abs(int(match[1])) <= MAX_EXPONENT:
+            return None
+        return [Misfit(value, "resource.Quantity", "unable to parse quantity's suffix")]
     form = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     return [Misfit(value, "resource.Quantity", f"quantities must match the regular expression {form}")]
 

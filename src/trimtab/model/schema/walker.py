@@ -43,6 +43,8 @@ class Schema:
         self._check: finding.Check | None = None
         self._rules: Rules | None = None
         self._ruled: bool | None = None
+        self.slow = False
+        """Whether its rules took long, the last time."""
 
     @property
     def document(self) -> Document:
