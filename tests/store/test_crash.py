@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from trimtab.store.contract import Entry, Key, Op, Query, Unavailable, Write
+from trimtab.store.contract import Entry, Key, Op, Query, Unwritable, Write
 from trimtab.store.sqlite import SqliteStore
 
 SECTOR = 512
@@ -285,8 +285,8 @@ async def test_a_failed_transaction_fails_its_writes_and_the_store_goes_on(name:
 
     disk.fault = lambda asked, file: error if (asked, file) == (operation, "store.db-wal") else None
     results = await asyncio.gather(*(store.commit(write) for write in writes), return_exceptions=True)
-    assert [type(result) for result in results] == [Unavailable] * 5
-    with pytest.raises(Unavailable):
+    assert [type(result) for result in results] == [Unwritable] * 5
+    with pytest.raises(Unwritable):
         await store.compact(1)
     assert await state(store) == {writes[0].key: (1, b"1")}
 

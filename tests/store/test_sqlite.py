@@ -102,6 +102,22 @@ class TestFile:
         with pytest.raises(Unusable, match=message):
             await SqliteStore.open(path)
 
+    @pytest.mark.parametrize("suffix", ["", ".lock", "-wal", "-shm", "-journal"])
+    async def test_a_symbolic_link_is_refused_and_what_it_points_to_left_alone(self, path: Path, suffix: str) -> None:
+        victim = path.with_name("victim")
+        victim.write_text("somebody's")
+        victim.chmod(0o644)
+        path.with_name(path.name + suffix).symlink_to(victim)
+        with pytest.raises(Unusable, match=f"store.db{suffix} is a symbolic link"):
+            await SqliteStore.open(path)
+        assert (victim.read_text(), stat.S_IMODE(victim.stat().st_mode)) == ("somebody's", 0o644)
+
+    async def test_its_folder_may_be_a_link_as_to_another_disk(self, tmp_path: Path) -> None:
+        (tmp_path / "disk").mkdir()
+        (tmp_path / "data").symlink_to(tmp_path / "disk")
+        await (await SqliteStore.open(tmp_path / "data" / "store.db")).close()
+        assert (tmp_path / "disk" / "store.db").is_file()
+
     async def test_a_file_that_another_program_holds_is_refused(self, path: Path) -> None:
         await (await SqliteStore.open(path)).close()
         other = apsw.Connection(str(path))

@@ -165,6 +165,14 @@ class Unavailable(StoreError):  # noqa: N818
     """The disk failed or is full, or the store is closed: nothing of what was asked was done. It may work later."""
 
 
+class Unwritable(Unavailable):
+    """The disk does not take writes: nothing was written, and reads and watches go on. `full`: there is no room on it."""
+
+    def __init__(self, why: str, *, full: bool) -> None:
+        super().__init__(why)
+        self.full = full
+
+
 class Unusable(StoreError):  # noqa: N818
     """The file is not a store of ours, is damaged, is of a newer version, or is in use. The message says what to do."""
 
@@ -187,6 +195,11 @@ class Store(Protocol):
 
     @property
     def compacted(self) -> Revision: ...
+
+    @property
+    def trouble(self) -> str:
+        """Why the disk does not do what it should; empty while it does. It ends by itself when the disk is well again."""
+        ...
 
     async def get(self, key: Key) -> Entry | None: ...
 

@@ -34,6 +34,8 @@ STEP = 1000
 class MemoryStore:
     """`Store` as dictionaries and a list. Keeps the last `keep` revisions for watches and snapshots."""
 
+    trouble = ""
+
     def __init__(self, *, keep: int = 10_000, buffer: Buffer | None = None) -> None:
         self._keep = keep
         self._objects: dict[str, dict[Key, Entry]] = {}

@@ -10,8 +10,9 @@ sees all acknowledged writes. SQLite shows a transaction to the reading connecti
 before its revisions are published; the reader looks past those (see `reader`), so nobody sees a revision newer than
 `revision`, and a list followed by a watch from its revision neither misses nor repeats a change.
 
-Failures: when the disk refuses a transaction, each of its writes gets `Unavailable`, nothing of it is there, and the
-next batch tries anew. A failed compare-and-swap fails its own write only.
+Failures: when the disk refuses a transaction, each of its writes gets `Unwritable`, nothing of it is there, and the
+next batch tries anew. `trouble` says so until a write gets through; while nobody writes, the store tries one itself every
+few seconds. A failed compare-and-swap fails its own write only.
 
 Compaction: rides on the transactions of the writes, a few revisions more than they add, so it needs no disk wait of its
 own and never holds up a write for long. `compacted` is raised before anything is removed, so no read starts below it.
@@ -30,6 +31,7 @@ from typing import Any
 
 import apsw
 
+from trimtab.model.logs import log
 from trimtab.store.contract import (
     MAX_VALUE,
     Batch,
@@ -44,9 +46,10 @@ from trimtab.store.contract import (
     Revision,
     TooLarge,
     Unavailable,
+    Unwritable,
     Write,
 )
-from trimtab.store.file import Database
+from trimtab.store.file import Database, refusal
 from trimtab.store.reader import Reader
 from trimtab.store.retention import Retention, Window
 from trimtab.store.watch import Buffer, Fanout, Watcher
@@ -58,6 +61,10 @@ BATCH_BYTES = 8 * 1024 * 1024
 """The most bytes, give or take the last write."""
 SWEEP = 128
 """The revisions that one transaction compacts, beside as many as it adds."""
+PROBE = 2.0
+"""Seconds between tries of a disk that has failed."""
+MOMENT = 0.1
+"""Seconds until a failure is logged: a server that cannot start for it says so itself, and closes the store."""
 
 _Waiting = list[tuple[Write, asyncio.Future[Entry]]]
 _Compactions = list[tuple[Revision, asyncio.Future[None]]]
@@ -80,6 +87,10 @@ class SqliteStore:
         self._compactions: _Compactions = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-commit")
         self._pump: asyncio.Task[None] | None = None
+        self._trouble = ""
+        self._probing = False
+        self._probe: asyncio.TimerHandle | None = None
+        self._telling: asyncio.TimerHandle | None = None
         self._closed = False
 
     @classmethod
@@ -96,8 +107,10 @@ class SqliteStore:
         database = await asyncio.to_thread(Database, path, vfs=vfs)
         try:
             return cls(database, retention=retention or Retention(), buffer=buffer or Buffer(), clock=clock)
-        except BaseException:
+        except BaseException as error:
             database.close()
+            if said := refusal(path, error):
+                raise said from error
             raise
 
     @property
@@ -108,12 +121,16 @@ class SqliteStore:
     def compacted(self) -> Revision:
         return self._compacted
 
+    @property
+    def trouble(self) -> str:
+        return self._trouble
+
     async def get(self, key: Key) -> Entry | None:
         self._check_open()
         try:
             return self._reader.get(key, self._revision)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise self._unreadable(error) from error
 
     async def list(self, query: Query) -> Page:
         self._check_open()
@@ -125,7 +142,7 @@ class SqliteStore:
         try:
             return self._reader.list(query, at)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise self._unreadable(error) from error
 
     async def commit(self, write: Write) -> Entry:
         self._check_open()
@@ -145,14 +162,14 @@ class SqliteStore:
         try:
             return self._reader.count(resource, self._revision)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise self._unreadable(error) from error
 
     async def expired(self, now: float, limit: int = 100) -> Sequence[Entry]:
         self._check_open()
         try:
             return [*self._reader.expired(now, limit, self._revision)]
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise self._unreadable(error) from error
 
     async def compact(self, before: Revision) -> None:
         """Durable, and all removed, when it returns."""
@@ -170,6 +187,9 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
+        for timer in (self._probe, self._telling):
+            if timer is not None:
+                timer.cancel()
         self._fanout.close()
         if self._pump is not None:
             await asyncio.wait([self._pump])
@@ -181,7 +201,7 @@ class SqliteStore:
         try:
             return self._reader.changes(query, after, self._revision)
         except apsw.Error as error:
-            raise _unreadable(error) from error
+            raise self._unreadable(error) from error
 
     def _start(self) -> None:
         if self._pump is None:
@@ -189,7 +209,7 @@ class SqliteStore:
 
     async def _run(self) -> None:
         try:
-            while self._queue or self._compactions:
+            while self._queue or self._compactions or self._probing:
                 await self._transaction(self._take())
         finally:
             self._pump = None
@@ -209,16 +229,20 @@ class SqliteStore:
         outcomes: _Outcomes = []
         revision = self._revision
         until = min(self._compacted, self._swept + SWEEP + len(batch))
+        probing, self._probing = self._probing, False
         try:
             writer.begin()
+            if probing:
+                writer.touch()
             for write, _ in batch:
                 outcome = writer.apply(write, revision + 1)
                 outcomes.append(outcome)
                 revision += isinstance(outcome, Change)
             if until > self._swept:
                 writer.sweep(self._swept, until)
-            if revision > self._revision or until > self._swept:
+            if revision > self._revision or until > self._swept or probing:
                 await asyncio.get_running_loop().run_in_executor(self._thread, writer.commit)
+                self._well()
             else:
                 writer.rollback()
         except Exception as error:
@@ -256,16 +280,45 @@ class SqliteStore:
             self._writer.rollback()
         compactions, self._compactions = self._compactions, []
         waiting: tuple[asyncio.Future[Any], ...] = (*(done for _, done in batch), *(done for _, done in compactions))
+        failed = isinstance(error, apsw.Error)
         for done in waiting:
             if not done.cancelled():
-                failure = Unavailable(f"the write was not stored: {error}")
+                why = f"nothing was written: {error}"
+                full = isinstance(error, apsw.FullError)
+                failure = Unwritable(why, full=full) if failed else Unavailable(why)
                 failure.__cause__ = error
                 done.set_exception(failure)
+        if failed:
+            self._ill(f"the disk does not take writes: {error}")
+
+    def _ill(self, why: str) -> None:
+        """Note it, say it once, and look again in a while."""
+        loop = asyncio.get_running_loop()
+        if not (self._trouble or self._closed):
+            self._telling = loop.call_later(MOMENT, _tell, why)
+        self._trouble = why
+        if self._probe is None and not self._closed:
+            self._probe = loop.call_later(PROBE, self._look_again)
+
+    def _well(self) -> None:
+        if self._trouble:
+            log.warning("the disk of the store is well again", before=self._trouble)
+            self._trouble = ""
+
+    def _look_again(self) -> None:
+        self._probe = None
+        if self._trouble and not self._closed:
+            self._probing = True
+            self._start()
 
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed")
 
+    def _unreadable(self, error: apsw.Error) -> Unavailable:
+        self._ill(f"the disk cannot be read: {error}")
+        return Unavailable(f"the store cannot be read: {error}")
 
-def _unreadable(error: apsw.Error) -> Unavailable:
-    return Unavailable(f"the store cannot be read: {error}")
+
+def _tell(why: str) -> None:
+    log.error("the store has trouble with its disk", why=why)
