@@ -3,8 +3,8 @@
     python scripts/builtin_tables.py [--check]
 
 Sources, found by name: the PyPI package `kubernetes-validate` (the OpenAPI definitions of 1.32), and the Go modules
-`k8s.io/api`, `k8s.io/apimachinery` and `k8s.io/apiextensions-apiserver` (protobuf field numbers in `generated.proto`;
-JSON names, pointers and omitempty in the tags of the Go types). Results, in `src/trimtab/server/builtin/`:
+`k8s.io/api`, `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator` (protobuf field numbers in
+`generated.proto`; JSON names, pointers and omitempty in the tags of the Go types). Results, in `src/trimtab/server/builtin/`:
 
 - `definitions.json`: the OpenAPI definitions, one a line, without prose and required fields.
 - `descriptions.json.gz`: the prose and the required fields, for `kubectl explain` and OpenAPI.
@@ -33,25 +33,37 @@ MODULES = {
     "k8s.io.api.": ("k8s.io/api", "v0.32.13"),
     "k8s.io.apimachinery.": ("k8s.io/apimachinery", "v0.32.13"),
     "k8s.io.apiextensions_apiserver.": ("k8s.io/apiextensions-apiserver", "v0.32.13"),
+    "k8s.io.kube_aggregator.": ("k8s.io/kube-aggregator", "v0.32.13"),
 }
 TARGET = Path(__file__).parent.parent / "src" / "trimtab" / "server" / "builtin"
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 CRD = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+AGGREGATION = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1"
 ROOTS = [
     *(f"io.k8s.api.core.v1.{kind}" for kind in (
         "Namespace", "ConfigMap", "Secret", "Event", "ServiceAccount", "Service", "Endpoints", "Pod",
+        "ResourceQuota", "LimitRange", "Node", "Binding", "ReplicationController",
     )),
     "io.k8s.api.events.v1.Event",
     "io.k8s.api.coordination.v1.Lease",
     *(f"io.k8s.api.rbac.v1.{kind}" for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
     f"{CRD}.CustomResourceDefinition",
+    f"{AGGREGATION}.APIService",
     "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
     "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
-    *(f"io.k8s.api.apps.v1.{kind}" for kind in ("Deployment", "ReplicaSet", "ControllerRevision")),
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+    *(f"io.k8s.api.apps.v1.{kind}" for kind in (
+        "Deployment", "ReplicaSet", "ControllerRevision", "StatefulSet", "DaemonSet",
+    )),
+    *(f"io.k8s.api.batch.v1.{kind}" for kind in ("Job", "CronJob")),
+    "io.k8s.api.networking.v1.Ingress",
+    "io.k8s.api.scheduling.v1.PriorityClass",
     *(f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscaler" for version in ("v2", "v1")),
     "io.k8s.api.autoscaling.v1.Scale",
-    "io.k8s.api.policy.v1.PodDisruptionBudget",
+    *(f"io.k8s.api.policy.v1.{kind}" for kind in ("PodDisruptionBudget", "Eviction")),
+    "io.k8s.api.certificates.v1.CertificateSigningRequest",
     *(f"io.k8s.api.authorization.v1.{kind}" for kind in (
         "SubjectAccessReview", "SelfSubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectRulesReview",
     )),
@@ -119,8 +131,30 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "io.k8s.api.apps.v1.DeploymentStrategy": {"type": "RollingUpdate"},
     "io.k8s.api.apps.v1.RollingUpdateDeployment": {"maxUnavailable": "25%", "maxSurge": "25%"},
     "io.k8s.api.apps.v1.ReplicaSetSpec": {"replicas": 1},
+    "io.k8s.api.apps.v1.StatefulSetSpec": {
+        "replicas": 1,
+        "revisionHistoryLimit": 10,
+        "podManagementPolicy": "OrderedReady",
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+    },
+    "io.k8s.api.apps.v1.StatefulSetUpdateStrategy": {"type": "RollingUpdate"},
+    "io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy": {
+        "whenDeleted": "Retain",
+        "whenScaled": "Retain",
+    },
+    "io.k8s.api.apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10},
+    "io.k8s.api.apps.v1.DaemonSetUpdateStrategy": {"type": "RollingUpdate"},
+    "io.k8s.api.batch.v1.CronJobSpec": {
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    },
+    "io.k8s.api.core.v1.ReplicationControllerSpec": {"replicas": 1},
+    "io.k8s.api.core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    "io.k8s.api.scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "io.k8s.api.rbac.v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
     "io.k8s.api.admissionregistration.v1.MutatingWebhook": {
         "failurePolicy": "Fail",
@@ -138,9 +172,17 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "timeoutSeconds": 10,
     },
     "io.k8s.api.admissionregistration.v1.RuleWithOperations": {"scope": "*"},
+    "io.k8s.api.admissionregistration.v1.NamedRuleWithOperations": {"scope": "*"},
+    "io.k8s.api.admissionregistration.v1.MatchResources": {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+    },
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "io.k8s.api.admissionregistration.v1.ServiceReference": {"port": 443},
     f"{CRD}.CustomResourceDefinitionSpec": {"conversion": {"strategy": "None"}},
     f"{CRD}.ServiceReference": {"port": 443},
+    f"{AGGREGATION}.ServiceReference": {"port": 443},
     "io.k8s.api.authentication.v1.TokenRequestSpec": {"expirationSeconds": 3600},
 }  # fmt: skip
 

@@ -1,13 +1,14 @@
 """One request and its answer, over a kept connection.
 
 A request may use what earlier answers of the same scenario held, as each server gave it: `$rv:2` is the
-resourceVersion in answer 2, likewise `$uid:2`, `$name:2` and `$continue:2`; `$ns` is the scenario's own namespace and
+resourceVersion in answer 2, likewise `$uid:2`, `$name:2`, `$continue:2` and `$token:2`; `$ns` is the scenario's own namespace and
 `$id` a word of its own.
 """
 
 import http.client
 import json
 import re
+import ssl
 import time
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -91,7 +92,7 @@ class Exchange:
                 connection.endheaders(body)
                 response = connection.getresponse()
                 break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 connection.close()
                 if attempt == 2:
                     return Answer(0, {}, "the connection was closed")
@@ -128,10 +129,11 @@ def filled(text: str, earlier: list[Answer], words: dict[str, str], *, quoted: b
             "uid": answer.field("metadata", "uid"),
             "name": answer.field("metadata", "name"),
             "continue": answer.field("metadata", "continue"),
+            "token": answer.field("status", "token"),
         }[name]
         return quote(found, safe="") if quoted else found
 
-    return re.sub(r"\$(ns|id|rv|uid|name|continue)(?::(\d+))?", value, text)
+    return re.sub(r"\$(ns|id|rv|uid|name|continue|token)(?::(\d+))?", value, text)
 
 
 def filled_body(body: Any, earlier: list[Answer], words: dict[str, str]) -> bytes | None:

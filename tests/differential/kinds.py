@@ -9,6 +9,10 @@ SECRETS = "/api/v1/namespaces/$ns/secrets"
 ACCOUNTS = "/api/v1/namespaces/$ns/serviceaccounts"
 SERVICES = "/api/v1/namespaces/$ns/services"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
+DAEMON_SETS = "/apis/apps/v1/namespaces/$ns/daemonsets"
+JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
+CRON_JOBS = "/apis/batch/v1/namespaces/$ns/cronjobs"
+CONTROLLERS = "/api/v1/namespaces/$ns/replicationcontrollers"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/$ns/leases"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/roles"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/$ns/widgets"
@@ -49,6 +53,33 @@ def deployment(name: str | None = "a", *, image: str = "app:1", **spec: Any) -> 
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
     filled = {"selector": {"matchLabels": {"app": "a"}}, "template": template} | spec
     return _object("apps/v1", "Deployment", name, {"spec": filled})
+
+
+def daemon_set(name: str | None = "a", *, image: str = "app:1", **rest: Any) -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": _template(image), **rest.pop("spec", {})}
+    return _object("apps/v1", "DaemonSet", name, {"spec": spec} | rest)
+
+
+def job(name: str | None = "a", *, image: str = "app:1", **rest: Any) -> dict[str, Any]:
+    return _object("batch/v1", "Job", name, {"spec": {"template": _once(image), **rest.pop("spec", {})}} | rest)
+
+
+def cron_job(name: str | None = "a", *, image: str = "app:1", **rest: Any) -> dict[str, Any]:
+    spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": _once(image)}}, **rest.pop("spec", {})}
+    return _object("batch/v1", "CronJob", name, {"spec": spec} | rest)
+
+
+def controller(name: str | None = "a", *, image: str = "app:1", **rest: Any) -> dict[str, Any]:
+    spec = {"template": _template(image), **rest.pop("spec", {})}
+    return _object("v1", "ReplicationController", name, {"spec": spec} | rest)
+
+
+def _template(image: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+
+
+def _once(image: str) -> dict[str, Any]:
+    return {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": image}]}}
 
 
 def _object(version: str, kind: str, name: str | None, rest: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Answer:
     def __init__(self, response: Response, warnings: list[str]) -> None:
         self.code = response.code
         self.raw = response.body
+        self.media = response.media.decode()
+        self.headers = {name.decode(): value.decode() for name, value in response.headers}
         self.warnings = warnings
 
     @property

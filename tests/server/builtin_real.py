@@ -44,9 +44,11 @@ def whole(kind: Kind, sample: dict[str, Any]) -> dict[str, Any]:
 
 def normal(document: dict[str, Any]) -> dict[str, Any]:
     """An object without what differs from one server to the next."""
-    document = json.loads(json.dumps(document))
+    document = json.loads(without_uids(json.dumps(document)))
     for field in VARYING:
         document["metadata"].pop(field, None)
+    for condition in _conditions(document) if document["kind"] == "APIService" else ():
+        condition["lastTransitionTime"] = "TIME"
     spec = document.get("spec")
     if document["kind"] == "Service" and isinstance(spec, dict):
         if spec.get("clusterIP", "None") != "None":
@@ -57,9 +59,17 @@ def normal(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def without_uids(text: str) -> str:
+    """A text in which all uids look alike: those of Jobs are in labels, selectors and messages."""
+    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID", text)
+
+
 def normal_cells(cells: list[Any]) -> list[Any]:
     texts = (re.sub(r"^(\d+[ydhms])+$|^\d{4}-.*Z$", "AGE", cell) if isinstance(cell, str) else cell for cell in cells)
-    return [re.sub(r":3\d{4}/|^10\..*", "ALLOCATED", cell) if isinstance(cell, str) else cell for cell in texts]
+    return [
+        without_uids(re.sub(r":3\d{4}/|^10\..*", "ALLOCATED", cell)) if isinstance(cell, str) else cell
+        for cell in texts
+    ]
 
 
 @contextmanager
@@ -135,7 +145,7 @@ def _conditions(document: dict[str, Any]) -> list[dict[str, str]]:
 
 def failure(status: int, body: bytes) -> Answer:
     causes = json.loads(body).get("details", {}).get("causes", [])
-    return {"code": status, "causes": sorted({(cause["field"], cause["message"]) for cause in causes})}
+    return {"code": status, "causes": sorted({(cause["field"], without_uids(cause["message"])) for cause in causes})}
 
 
 def until(ask: Ask, path: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -149,7 +159,8 @@ def until(ask: Ask, path: str, holds: Callable[[dict[str, Any]], bool]) -> dict[
 
 
 def remove(ask: Ask, kind: Kind, path: str) -> None:
-    ask("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+    ask("DELETE", path, {**options, "propagationPolicy": "Background"})
     if kind.kind == "Namespace":
         document = json.loads(ask("GET", path)[1])
         ask("PUT", f"{path}/finalize", {**document, "spec": {"finalizers": []}})

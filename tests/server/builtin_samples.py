@@ -44,9 +44,35 @@ RICH = {
     },
 }
 
+ONCE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox:1"}]}}
+LABELED = {"metadata": {"labels": {"app": "a"}}, **ONCE}
+
 
 def _deployment(**spec: Any) -> dict[str, Any]:
     return {"spec": {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, **spec}}
+
+
+def _job(**spec: Any) -> dict[str, Any]:
+    return {"spec": {"template": ONCE, **spec}}
+
+
+def _cron(*, job: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    return {"spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": ONCE, **(job or {})}}, **spec}}
+
+
+def _owned(**spec: Any) -> dict[str, Any]:
+    """A Job whose labels and selector do not depend on its uid."""
+    given = {"template": LABELED, "manualSelector": True, "selector": {"matchLabels": {"app": "a"}}, **spec}
+    return {"metadata": {"labels": {"own": "yes"}}, "spec": given}
+
+
+def _reported(*conditions: str, **status: Any) -> dict[str, Any]:
+    held = [{"type": condition, "status": "True"} for condition in conditions]
+    return {"metadata": {"labels": {"own": "yes"}}, "status": {**({"conditions": held} if held else {}), **status}}
+
+
+def _indexed(**spec: Any) -> dict[str, Any]:
+    return _job(completionMode="Indexed", completions=3, **spec)
 
 
 def _container(**fields: Any) -> dict[str, Any]:
@@ -140,7 +166,35 @@ def _annotated(**values: Any) -> dict[str, Any]:
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
 
+_BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+
+
+def _ingress(*paths: dict[str, Any], host: str = "a.example.com", **spec: Any) -> dict[str, Any]:
+    return {"spec": {"rules": [{"host": host, "http": {"paths": [{"backend": _BACKEND, **p} for p in paths]}}], **spec}}
+
+
+_API = {"group": "a.example.com", "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10}
+
 SAMPLES: tuple[Sample, ...] = (
+    ("a priority class", "scheduling.k8s.io", "PriorityClass", {"value": 1000, "description": "d"}),
+    ("a priority class of a system", "scheduling.k8s.io", "PriorityClass",
+     {"metadata": {"name": "system-mine"}, "value": 5}),
+    ("a priority class above all", "scheduling.k8s.io", "PriorityClass",
+     {"value": 1000000001, "preemptionPolicy": "Some", "globalDefault": True}),
+    ("an ingress", "networking.k8s.io", "Ingress",
+     _ingress({"path": "/", "pathType": "Prefix"}, ingressClassName="nginx", tls=[{"hosts": ["a.example.com"]}])),
+    ("an ingress with a default", "networking.k8s.io", "Ingress", {"spec": {"defaultBackend": _BACKEND}}),
+    ("an ingress of nothing", "networking.k8s.io", "Ingress", {}),
+    ("an ingress of wrong paths", "networking.k8s.io", "Ingress", _ingress(
+        {"path": "a", "pathType": "Exact"}, {"path": "/a//b/..", "pathType": "Prefix"}, {"path": "/"},
+        {"path": "/", "pathType": "Some"}, {"path": "x", "pathType": "ImplementationSpecific"})),
+    ("an ingress of wrong backends", "networking.k8s.io", "Ingress", _ingress(
+        {"path": "/", "pathType": "Prefix", "backend": {}},
+        {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "", "port": {}}}},
+        {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"number": 70000}}}},
+        {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"number": 1, "name": "a"}}}})),
+    ("an ingress at an address", "networking.k8s.io", "Ingress", _ingress(
+        {"path": "/", "pathType": "Prefix"}, host="10.0.0.1")),
     ("a namespace", "", "Namespace", {}),
     ("a namespace with a finalizer", "", "Namespace", {"spec": {"finalizers": ["example.com/f"]}}),
     ("a namespace whose name is no DNS label", "", "Namespace", {"metadata": {"name": "a.b"}}),
@@ -225,6 +279,138 @@ SAMPLES: tuple[Sample, ...] = (
                    "resources": ["*/*", "*/scale", ""]}])),
     ("a webhook with bad conditions", ADMISSION, "ValidatingWebhookConfiguration",
      _hook(matchConditions=[{"name": "", "expression": ""}])),
+    ("a node", "", "Node", {}),
+    ("a node with a status", "", "Node", {
+        "metadata": {"labels": {"node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "x"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "a", "value": "b", "effect": "NoExecute"}]},
+        "status": {"capacity": {"cpu": "4000m", "memory": "1024Mi"}, "phase": "Running",
+                   "conditions": [{"type": "Ready", "status": "False", "reason": "r"}]}}),
+    ("a node with wrong taints", "", "Node", {"spec": {"taints": [
+        {"key": "a", "effect": "Never"}, {"key": "b"}, {"key": "", "effect": "NoSchedule"}]}}),
+    ("a stateful set", "apps", "StatefulSet", _deployment(serviceName="s")),
+    ("a stateful set with everything", "apps", "StatefulSet", _deployment(
+        serviceName="s", template=RICH, replicas=0, podManagementPolicy="Parallel", ordinals={"start": 2},
+        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
+        volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}}])),
+    ("a stateful set on delete", "apps", "StatefulSet", _deployment(updateStrategy={"type": "OnDelete"})),
+    ("a stateful set of nonsense", "apps", "StatefulSet", _deployment(
+        replicas=-1, minReadySeconds=-1, podManagementPolicy="Some", ordinals={"start": -1},
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Keep"})),
+    ("a stateful set of another selector", "apps", "StatefulSet", _deployment(
+        selector={"matchLabels": {"app": "b"}})),
+    ("a stateful set without a selector", "apps", "StatefulSet", {"spec": {"template": TEMPLATE}}),
+    ("a stateful set that ends", "apps", "StatefulSet", _deployment(
+        template={**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never", "activeDeadlineSeconds": 5}})),
+    ("a job", "batch", "Job", _job()),
+    ("a job with a labeled template", "batch", "Job", _job(template=LABELED)),
+    ("a job with labels of its own", "batch", "Job", {"metadata": {"labels": {"b": "c"}}, **_job(template=LABELED)}),
+    ("a job with equal labels", "batch", "Job", {"metadata": {"labels": {"app": "a"}}, **_job(template=LABELED)}),
+    ("a job in parallel", "batch", "Job", _job(parallelism=3, backoffLimit=0, ttlSecondsAfterFinished=5)),
+    ("a job of many", "batch", "Job", _job(completions=5, activeDeadlineSeconds=60, suspend=True)),
+    ("a job by its own selector", "batch", "Job",
+     _job(template=LABELED, manualSelector=True, selector={"matchLabels": {"app": "a"}})),
+    ("a job with everything", "batch", "Job", _indexed(
+        template={**RICH, "spec": {**RICH["spec"], "restartPolicy": "Never"}}, backoffLimitPerIndex=1,
+        maxFailedIndexes=2, managedBy="example.com/mine",
+        successPolicy={"rules": [{"succeededIndexes": "0,2", "succeededCount": 1}, {"succeededCount": 3}]},
+        podFailurePolicy={"rules": [
+            {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1, 2], "containerName": "c"}},
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}, {"type": "a", "status": "False"}]}]})),
+    ("a job without anything", "batch", "Job", {}),
+    ("a job that restarts", "batch", "Job", _job(template=TEMPLATE)),
+    ("a job that restarts sometimes", "batch", "Job",
+     _job(template={"spec": {**ONCE["spec"], "restartPolicy": "Sometimes"}})),
+    ("a job with bad numbers", "batch", "Job", _job(
+        parallelism=-1, completions=-1, activeDeadlineSeconds=-1, backoffLimit=-1, ttlSecondsAfterFinished=-1,
+        backoffLimitPerIndex=-1, maxFailedIndexes=-1)),
+    ("a job with labels of another", "batch", "Job", _job(
+        template={"metadata": {"labels": {"job-name": "x", "controller-uid": "y"}}, **ONCE})),
+    ("a job with a selector of its own", "batch", "Job", _job(selector={"matchLabels": {"app": "a"}})),
+    ("a job whose selector misses", "batch", "Job",
+     _job(template=LABELED, manualSelector=True, selector={"matchLabels": {"app": "b"}})),
+    ("a job that forgot its selector", "batch", "Job", _job(template=LABELED, manualSelector=True)),
+    ("a job with wrong words", "batch", "Job", _job(
+        completionMode="Some", podReplacementPolicy="Never", managedBy="mine")),
+    ("a job managed by nobody", "batch", "Job", _job(managedBy="")),
+    ("a job managed from a bad place", "batch", "Job", _job(managedBy="A_/b c" + "d" * 60)),
+    ("an indexed job without completions", "batch", "Job", _job(completionMode="Indexed", parallelism=200000)),
+    ("an indexed job that is too large", "batch", "Job", _job(
+        completionMode="Indexed", completions=200000, parallelism=20000, backoffLimitPerIndex=1)),
+    ("an indexed job that may fail too often", "batch", "Job", _job(
+        completionMode="Indexed", completions=150000, parallelism=1, backoffLimitPerIndex=1, maxFailedIndexes=200000)),
+    ("an indexed job with a long name", "batch", "Job", {"metadata": {"name": "a" * 63}, **_indexed()}),
+    ("a job with an index policy", "batch", "Job", _job(
+        completions=2, podFailurePolicy={"rules": [{"action": "FailIndex", "onExitCodes": {
+            "operator": "In", "values": [1]}}]})),
+    ("a job with bad rules for failures", "batch", "Job", _job(
+        template={"spec": {**ONCE["spec"], "restartPolicy": "OnFailure"}}, podReplacementPolicy="TerminatingOrFailed",
+        podFailurePolicy={"rules": [
+            {}, {"action": "Some", "onExitCodes": {"operator": "Of", "values": []}},
+            {"action": "Count", "onExitCodes": {"values": [2, 1, 1, 0], "operator": "In", "containerName": "x"},
+             "onPodConditions": [{"type": "", "status": "Maybe"}]}]})),
+    ("a job with bad rules for success", "batch", "Job", _indexed(successPolicy={"rules": [
+        {}, {"succeededIndexes": "0-5"}, {"succeededIndexes": "2,1"}, {"succeededIndexes": "a"},
+        {"succeededIndexes": "0-1-2"}, {"succeededIndexes": "1-1"}, {"succeededCount": 4},
+        {"succeededIndexes": "0", "succeededCount": 2}, {"succeededCount": -1}]})),
+    ("a job that succeeds by no rule", "batch", "Job", _indexed(successPolicy={})),
+    ("a cron job", "batch", "CronJob", _cron()),
+    ("a cron job with everything", "batch", "CronJob", _cron(
+        schedule="@every 1h30m", timeZone="Europe/Berlin", startingDeadlineSeconds=10, concurrencyPolicy="Replace",
+        suspend=True, successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0,
+        job={"template": LABELED, "backoffLimit": 2, "completionMode": "Indexed", "completions": 2})),
+    ("a cron job with names", "batch", "CronJob", _cron(schedule="0-30/10 ? 1,15 jan-MAR sun")),
+    ("a cron job without anything", "batch", "CronJob", {}),
+    ("a cron job with bad numbers", "batch", "CronJob", _cron(
+        startingDeadlineSeconds=-1, successfulJobsHistoryLimit=-1, failedJobsHistoryLimit=-1,
+        concurrencyPolicy="Some", job={"completions": -1})),
+    ("a cron job in no zone", "batch", "CronJob", _cron(timeZone="Mars/Olympus")),
+    ("a cron job in an empty zone", "batch", "CronJob", _cron(timeZone="")),
+    ("a cron job in the zone of the machine", "batch", "CronJob", _cron(timeZone="local")),
+    ("a cron job outside of the zones", "batch", "CronJob", _cron(timeZone="../UTC")),
+    ("a cron job with its zone in the schedule", "batch", "CronJob", _cron(schedule="TZ=UTC 0 * * * *")),
+    ("a cron job with a bad zone in the schedule", "batch", "CronJob", _cron(schedule="CRON_TZ=Mars 0 * * * *")),
+    ("a cron job with a selector", "batch", "CronJob",
+     _cron(job={"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True})),
+    ("a cron job with a long name", "batch", "CronJob", {"metadata": {"name": "a" * 53}, **_cron()}),
+    ("a cron job that restarts", "batch", "CronJob", _cron(job={"template": TEMPLATE})),
+    *((f"a cron job at {schedule}", "batch", "CronJob", _cron(schedule=schedule)) for schedule in (
+        "x", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "a * * * *",
+        "1-2-3 * * * *", "1/2/3 * * * *", "5-1 * * * *", "*/0 * * * *", "-1 * * * *", "@often", "@every x",
+        "99999999999999999999 * * * *", "*/x * * * *")),
+    ("a daemon set", "apps", "DaemonSet", _deployment()),
+    ("a daemon set with everything", "apps", "DaemonSet", _deployment(
+        template={**RICH, "spec": {**RICH["spec"], "nodeSelector": {"b": "c", "a": "b"}}}, minReadySeconds=5,
+        revisionHistoryLimit=0, updateStrategy={"rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0}})),
+    ("a daemon set on delete", "apps", "DaemonSet", _deployment(updateStrategy={"type": "OnDelete"})),
+    ("a daemon set with a count", "apps", "DaemonSet", {
+        "metadata": {"annotations": {"deprecated.daemonset.template.generation": "7", "a": "b"}}, **_deployment()}),
+    ("a daemon set without anything", "apps", "DaemonSet", {}),
+    ("a daemon set with an empty selector", "apps", "DaemonSet", _deployment(selector={})),
+    ("a daemon set whose selector misses", "apps", "DaemonSet", _deployment(selector={"matchLabels": {"app": "b"}})),
+    ("a daemon set of nonsense", "apps", "DaemonSet", _deployment(
+        minReadySeconds=-1, revisionHistoryLimit=-1, updateStrategy={"type": "Some"})),
+    ("a daemon set that never rolls", "apps", "DaemonSet",
+     _deployment(updateStrategy={"rollingUpdate": {"maxUnavailable": 0}})),
+    ("a daemon set that rolls both ways", "apps", "DaemonSet",
+     _deployment(updateStrategy={"rollingUpdate": {"maxUnavailable": "101%", "maxSurge": 2}})),
+    ("a daemon set that rolls badly", "apps", "DaemonSet",
+     _deployment(updateStrategy={"rollingUpdate": {"maxUnavailable": "x", "maxSurge": -1}})),
+    ("a daemon set that ends", "apps", "DaemonSet", _deployment(
+        template={**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never", "activeDeadlineSeconds": 5}})),
+    ("a replication controller", "", "ReplicationController", {"spec": {"template": TEMPLATE}}),
+    ("a replication controller with everything", "", "ReplicationController", {
+        "metadata": {"labels": {"b": "c"}},
+        "spec": {"template": RICH, "selector": {"app": "a"}, "replicas": 0, "minReadySeconds": 3}}),
+    ("a replication controller without anything", "", "ReplicationController", {}),
+    ("a replication controller without labels", "", "ReplicationController", {
+        "spec": {"template": {"spec": TEMPLATE["spec"]}}}),
+    ("a replication controller of nonsense", "", "ReplicationController", {
+        "spec": {"template": TEMPLATE, "selector": {"app": "b"}, "replicas": -1, "minReadySeconds": -1}}),
+    ("a replication controller that ends", "", "ReplicationController", {
+        "spec": {"template": {**TEMPLATE, "spec": {
+            **TEMPLATE["spec"], "restartPolicy": "OnFailure", "activeDeadlineSeconds": 5}}}}),
     ("a deployment", "apps", "Deployment", _deployment()),
     ("a deployment with everything", "apps", "Deployment", _deployment(template=RICH, replicas=0, paused=False)),
     ("a deployment that asks for what is off", "apps", "Deployment",
@@ -366,6 +552,15 @@ SAMPLES: tuple[Sample, ...] = (
     ("endpoints with bad addresses", "", "Endpoints",
      {"subsets": [{}, {"addresses": [{"ip": "x", "hostname": "A"}, {"ip": "127.0.0.1"}, {"ip": "224.0.0.1"}],
                        "ports": [{"port": 0}, {"port": 1, "protocol": "X", "name": "A"}]}]}),
+    ("a local service", "apiregistration.k8s.io", "APIService",
+     {"metadata": {"name": "v1.a.example.com"}, "spec": _API}),
+    ("a service without anything", "apiregistration.k8s.io", "APIService", {}),
+    ("a local service that trusts", "apiregistration.k8s.io", "APIService",
+     {"metadata": {"name": "v1.a.example.com"}, "spec": {**_API, "caBundle": "YWJj", "insecureSkipTLSVerify": True}}),
+    ("a service that is wrong", "apiregistration.k8s.io", "APIService",
+     {"metadata": {"name": "a"}, "spec": {"group": "A", "version": "1", "groupPriorityMinimum": 20001,
+                                          "versionPriority": 1001, "service": {"port": 70000}, "caBundle": "YWJj",
+                                          "insecureSkipTLSVerify": True}}),
     ("a definition", "apiextensions.k8s.io", "CustomResourceDefinition", _crd()),
     ("a definition with everything", "apiextensions.k8s.io", "CustomResourceDefinition",
      _crd({"deprecated": True, "deprecationWarning": "old", "subresources": {"status": {}},
@@ -437,7 +632,98 @@ SAMPLES: tuple[Sample, ...] = (
 
 Change = tuple[str, str, str, dict[str, Any], dict[str, Any], str]  # as a Sample, but before and after; the subresource
 
+BEGAN, ENDED = "2026-01-02T03:04:05Z", "2026-01-02T03:09:05Z"
+BOTH = {"metadata": {"labels": {"app": "a", "b": "c"}}, **ONCE}
+OWN, OWN_INDEXED = _owned(), _owned(completionMode="Indexed", completions=5, backoffLimitPerIndex=1)
+
 CHANGES: tuple[Change, ...] = (
+    ("a priority class changes", "scheduling.k8s.io", "PriorityClass", {"value": 1},
+     {"value": 2, "preemptionPolicy": "Never"}, ""),
+    ("a priority class is told better", "scheduling.k8s.io", "PriorityClass", {"value": 1},
+     {"value": 1, "description": "d", "globalDefault": True}, ""),
+    ("an ingress gets its address", "networking.k8s.io", "Ingress", {"spec": {"defaultBackend": _BACKEND}},
+     {"spec": {"defaultBackend": _BACKEND},
+      "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]}}}, "status"),
+    ("a node becomes ready", "", "Node", {"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}},
+     {"status": {"conditions": [{"type": "Ready", "status": "True"}], "capacity": {"cpu": "2"},
+                 "addresses": [{"type": "InternalIP", "address": "10.0.0.7"}],
+                 "nodeInfo": {"kubeletVersion": "v1.32.0", "osImage": "Debian"}}}, "status"),
+    ("a node is cordoned", "", "Node", {"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}},
+     {"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"], "unschedulable": True}}, ""),
+    ("a node gets another provider", "", "Node", {"spec": {"providerID": "a://1"}}, {"spec": {"providerID": "b://1"}}, ""),
+    ("a node gets another network", "", "Node", {"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}},
+     {"spec": {"podCIDR": "10.2.0.0/24", "podCIDRs": ["10.2.0.0/24"]}}, ""),
+    ("a daemon set changes its template", "apps", "DaemonSet", _deployment(), _deployment(template=RICH), ""),
+    ("a daemon set changes its limit", "apps", "DaemonSet", _deployment(), _deployment(revisionHistoryLimit=2), ""),
+    ("a daemon set changes its selector", "apps", "DaemonSet", _deployment(), _deployment(
+        selector={"matchLabels": {"app": "b"}}, template={**TEMPLATE, "metadata": {"labels": {"app": "b"}}}), ""),
+    ("a daemon set reports", "apps", "DaemonSet", _deployment(),
+     {"status": {"desiredNumberScheduled": 3, "currentNumberScheduled": 2, "numberReady": 1, "numberAvailable": 1,
+                 "updatedNumberScheduled": 2, "numberMisscheduled": 0, "observedGeneration": 1}}, "status"),
+    ("a daemon set reports nonsense", "apps", "DaemonSet", _deployment(),
+     {"status": {"desiredNumberScheduled": -3, "collisionCount": -1, "numberUnavailable": -1}}, "status"),
+    ("a replication controller scales", "", "ReplicationController", {"spec": {"template": TEMPLATE}},
+     {"spec": {"template": TEMPLATE, "replicas": 3}}, ""),
+    ("a replication controller changes its selector", "", "ReplicationController", {"spec": {"template": TEMPLATE}},
+     {"spec": {"template": {**TEMPLATE, "metadata": {"labels": {"app": "b"}}}}}, ""),
+    ("a replication controller reports", "", "ReplicationController", {"spec": {"template": TEMPLATE}},
+     {"status": {"replicas": 3, "readyReplicas": 2, "availableReplicas": 1}}, "status"),
+    ("a replication controller reports nonsense", "", "ReplicationController", {"spec": {"template": TEMPLATE}},
+     {"status": {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3, "fullyLabeledReplicas": -1}}, "status"),
+    ("a cron job changes", "batch", "CronJob", _cron(), _cron(schedule="@daily", suspend=True), ""),
+    ("a cron job gets a bad zone", "batch", "CronJob", _cron(), _cron(timeZone="Mars"), ""),
+    ("a cron job reports", "batch", "CronJob", _cron(), {
+        "status": {"active": [{"kind": "Job", "name": "j", "namespace": "default"}],
+                   "lastScheduleTime": "2026-01-02T03:04:05Z"}}, "status"),
+    ("a job changes what it may", "batch", "Job", OWN, _owned(
+        parallelism=2, suspend=True, backoffLimit=1, activeDeadlineSeconds=9, ttlSecondsAfterFinished=1), ""),
+    ("a job changes how much it does", "batch", "Job", OWN, _owned(completions=2), ""),
+    ("a job changes how it counts", "batch", "Job", OWN, _owned(completionMode="Indexed", completions=1), ""),
+    ("a job changes who manages it", "batch", "Job", OWN, _owned(managedBy="example.com/mine"), ""),
+    ("a job changes its selector", "batch", "Job", _owned(template=BOTH), _owned(
+        template=BOTH, selector={"matchLabels": {"b": "c"}}), ""),
+    ("a job forgets its selector", "batch", "Job", OWN, _job(template=LABELED, manualSelector=True), ""),
+    ("an indexed job grows", "batch", "Job", _owned(completionMode="Indexed", completions=2, parallelism=2),
+     _owned(completionMode="Indexed", completions=4, parallelism=4), ""),
+    ("an indexed job grows alone", "batch", "Job", _owned(completionMode="Indexed", completions=2),
+     _owned(completionMode="Indexed", completions=4), ""),
+    ("an indexed job gets a limit", "batch", "Job", _owned(completionMode="Indexed", completions=2),
+     _owned(completionMode="Indexed", completions=2, backoffLimitPerIndex=1), ""),
+    ("a suspended job moves", "batch", "Job", _owned(suspend=True), _owned(
+        suspend=True, template={"metadata": {"labels": {"app": "a", "b": "c"}, "annotations": {"x": "y"}}, "spec": {
+            **ONCE["spec"], "nodeSelector": {"a": "b"}, "tolerations": [{"key": "a", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}}}}), ""),
+    ("a job begins without labels", "batch", "Job", _job(), {"status": {"startTime": BEGAN}}, "status"),
+    ("a job begins", "batch", "Job", OWN, _reported(startTime=BEGAN, active=1, ready=1), "status"),
+    ("a job completes", "batch", "Job", OWN, _reported(
+        "SuccessCriteriaMet", "Complete", startTime=BEGAN, completionTime=ENDED, succeeded=1), "status"),
+    ("a job fails", "batch", "Job", OWN, _reported("FailureTarget", "Failed", startTime=BEGAN, failed=7), "status"),
+    ("a job is suspended", "batch", "Job", OWN, _reported("Suspended"), "status"),
+    ("a job will fail", "batch", "Job", OWN, _reported("FailureTarget"), "status"),
+    ("a job reports bad numbers", "batch", "Job", OWN, _reported(
+        active=-1, succeeded=-1, failed=-1, ready=-1, terminating=-1,
+        uncountedTerminatedPods={"succeeded": ["a", "", "a"], "failed": ["a"]}), "status"),
+    ("a job completes without anything", "batch", "Job", OWN, _reported("Complete"), "status"),
+    ("a job fails without anything", "batch", "Job", OWN, _reported(
+        "Failed", active=1, ready=2, terminating=1, uncountedTerminatedPods={"failed": ["a"]}), "status"),
+    ("a job completes and fails", "batch", "Job", OWN, _reported(
+        "SuccessCriteriaMet", "Complete", "Failed", "FailureTarget", startTime=ENDED, completionTime=BEGAN), "status"),
+    ("a job ends before it is complete", "batch", "Job", OWN, _reported(completionTime=ENDED), "status"),
+    ("a job reports indexes", "batch", "Job", OWN, _reported(completedIndexes="0", failedIndexes="0"), "status"),
+    ("an indexed job reports", "batch", "Job", OWN_INDEXED, _reported(
+        completedIndexes="0,2-3", failedIndexes="1"), "status"),
+    ("an indexed job reports nonsense", "batch", "Job", OWN_INDEXED, _reported(
+        completedIndexes="0-2,1", failedIndexes="7,2"), "status"),
+    ("a stateful set scales", "apps", "StatefulSet", _deployment(serviceName="s"),
+     _deployment(serviceName="s", replicas=3), ""),
+    ("a stateful set changes its service", "apps", "StatefulSet", _deployment(serviceName="s"),
+     _deployment(serviceName="t"), ""),
+    ("a stateful set reports", "apps", "StatefulSet", _deployment(serviceName="s"),
+     {**_deployment(serviceName="s"), "status": {"replicas": 2, "readyReplicas": 1, "currentReplicas": 2}}, "status"),
+    ("a stateful set reports nonsense", "apps", "StatefulSet", _deployment(serviceName="s"),
+     {**_deployment(serviceName="s"), "status": {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3,
+                                                 "currentReplicas": -1}}, "status"),
     ("a config map changes", "", "ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, ""),
     ("an immutable config map changes", "", "ConfigMap", {"data": {"a": "1"}, "immutable": True},
      {"data": {"a": "2"}, "binaryData": {"b": "AA=="}}, ""),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -520,3 +521,12 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_nulls(below) for name, below in value.items() if below is not None}
     return value
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1.0, "1"), (0.5, "0.5"), (1e20, "100000000000000000000"), (1e21, "1e+21"), (2.5e-07, "2.5e-07")],
+)
+def test_a_number_in_a_refusal_is_written_as_the_api_writes_it(number: float, text: str) -> None:
+    with pytest.raises(StatusError, match=re.escape(f"expected boolean, got &{{{text}}}")):
+        Thing().apply("me", {"flag": number})

@@ -127,7 +127,12 @@ HOOK = {
 }
 RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 ROLE_REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x"}
-OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1-2"}
+OWNER = {
+    "apiVersion": "nowhere.example.com/v1",
+    "kind": "Ghost",
+    "name": "x",
+    "uid": "1-2",
+}  # of a kind that nobody can look for, nor collect
 
 SEQUENCES: dict[str, tuple[Place, list[Step]]] = {
     "a Secret is written": (

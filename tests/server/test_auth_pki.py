@@ -16,6 +16,7 @@ import pytest
 from trimtab.server.auth.files import UnsafeFileError, read_private, write_private
 from trimtab.server.auth.kubeconfig import write_kubeconfig
 from trimtab.server.auth.pki import DAY, Pki, ensure_pki, split_pem, ssl_context
+from trimtab.server.serve import Settings, serve
 
 
 @pytest.fixture
@@ -213,3 +214,14 @@ def test_a_kubeconfig_can_be_for_a_token(pki: Pki, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     write_kubeconfig(path, "https://127.0.0.1:7443", pki, token="t: #1")
     assert yaml.load(path.read_text())["users"][0]["user"] == {"token": "t: #1"}
+
+
+async def test_a_data_directory_that_everybody_can_write_is_refused(tmp_path: Path) -> None:
+    """Whoever can put a store there is the administrator."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(UnsafeFileError, match="can be written by everybody"):
+        async with serve(Settings(data_dir=folder, port=0)):
+            pass
+    assert not list(folder.iterdir())

@@ -77,3 +77,45 @@ async def test_nobody_grants_what_they_do_not_hold(api: Api) -> None:
     await eventually(lambda: ann.post(path, review), lambda answer: answer.doc["status"]["allowed"])
     answer = await ann.post(f"{RBAC}/roles", role)
     assert "is attempting to grant RBAC permissions not currently held" in answer.doc["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces/default/namespaces/kube-system"),
+        ("GET", "/api/v1/namespaces/default/namespaces"),
+        ("GET", "/api/v1/projects/default/namespaces/kube-system"),
+        ("POST", "/api/v1/namespaces/default/namespaces"),
+        ("DELETE", "/api/v1/namespaces/default/namespaces"),
+        ("DELETE", "/api/v1/namespaces/default/namespaces/kube-system"),
+        ("PUT", "/api/v1/namespaces/default/namespaces/kube-system/finalize"),
+    ],
+)
+async def test_all_rights_in_one_namespace_are_none_to_others(api: Api, method: str, path: str) -> None:
+    await allow(api, "ann", apiGroups=["*"], resources=["*"], verbs=["*"])
+    ann = api.as_("ann")
+    await ann.until("/api/v1/namespaces/default", lambda answer: answer.code == 200)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+    answer = await ann.send(method, path, None if method == "GET" else body)
+    assert answer.code in (404, 405)
+
+
+@pytest.mark.parametrize("granted", [False, True])
+async def test_an_update_or_an_apply_that_makes_an_object_needs_the_right_to_create_it(api: Api, granted: bool) -> None:
+    verbs = ["get", "patch", "update", *(["create"] if granted else [])]
+    await allow(api, "ann", apiGroups=["", "coordination.k8s.io"], resources=["configmaps", "leases"], verbs=verbs)
+    ann = api.as_("ann")
+    await ann.until(f"{MAPS}/a", lambda answer: answer.code == 404)
+    applied = await ann.send("PATCH", f"{MAPS}/a?fieldManager=t", config_map("a"), "application/apply-patch+yaml")
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}}
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"
+    put = await ann.send("PUT", path, lease)
+    assert (applied.code, put.code) == ((201, 201) if granted else (403, 403))
+    if not granted:
+        assert (
+            'cannot create resource "configmaps" in API group "" in the namespace "default"' in applied.doc["message"]
+        )
+        assert (await api.get(f"{MAPS}/a")).code == 404
+        assert (await api.post(MAPS, config_map("a"))).code == 201
+        answer = await ann.send("PATCH", f"{MAPS}/a?fieldManager=t", config_map("a"), "application/apply-patch+yaml")
+        assert answer.code == 200

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.server.builtin_real import ANSWERS, Answer, normal, normal_cells, strategy_of, whole, without_controllers
+from tests.server.builtin_real import (
+    ANSWERS,
+    Answer,
+    normal,
+    normal_cells,
+    strategy_of,
+    whole,
+    without_controllers,
+    without_uids,
+)
 from tests.server.builtin_samples import CHANGES, SAMPLES
 from trimtab.model import metadata as object_meta
 from trimtab.model.clock import format_time
@@ -23,9 +32,10 @@ REAL: dict[str, Answer] = json.loads(ANSWERS.read_text())
 def settled(strategy: Native, new: dict[str, Any], old: dict[str, Any] | None, subresource: str) -> list[FieldError]:
     """What a write does with an object, in the server's order."""
     kind = strategy.kind
+    created = old["metadata"]["creationTimestamp"] if old else format_time(strategy.clock.now())
     new["metadata"] |= {
-        "uid": "0c3e6d0e",
-        "creationTimestamp": format_time(strategy.clock.now()),
+        "uid": "0c3e6d0e-0000-4000-8000-000000000000",
+        "creationTimestamp": created,
         "resourceVersion": "1",
     }
     if strategy.has_generation:
@@ -43,7 +53,7 @@ def settled(strategy: Native, new: dict[str, Any], old: dict[str, Any] | None, s
 
 
 def failure(errors: list[FieldError]) -> Answer:
-    return {"code": 422, "causes": sorted({(error.path, error.body) for error in errors})}
+    return {"code": 422, "causes": sorted({(error.path, without_uids(error.body)) for error in errors})}
 
 
 def as_recorded(answer: Answer) -> Answer:

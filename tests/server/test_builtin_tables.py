@@ -73,7 +73,7 @@ def test_naming_the_kinds_reads_no_schema() -> None:
 import sys
 from trimtab.server.builtin import strategies
 from trimtab.server.builtin import tables
-assert len(strategies()) == 23
+assert len(strategies()) == 37
 assert tables._lines.cache_info().currsize == 0
 assert "google.protobuf" not in sys.modules
 """

@@ -112,6 +112,12 @@ async def test_a_form_that_cannot_be_served_is_a_406(api: Api) -> None:
     assert (answer.code, answer.doc["reason"]) == (406, "NotAcceptable")
 
 
+async def test_a_406_names_what_answers_are_written_in(api: Api) -> None:
+    answer = await api.get(MAPS, accept="application/vnd.kubernetes.protobuf")
+    assert answer.code == 406
+    assert answer.doc["message"] == "only the following media types are accepted: application/json, application/yaml"
+
+
 async def test_an_unknown_path_is_a_404(api: Api) -> None:
     assert (await api.get("/apis/nowhere.example.com/v1/things")).raw == b"404 page not found\n"
     answer = await api.get("/apis/apps/v1/things")

@@ -21,6 +21,7 @@ from trimtab.server.admission.webhook_client import MAX_RESPONSE, WebhookClient
 from trimtab.server.admission.webhooks import MUTATING, VALIDATING, Webhooks
 from trimtab.server.auth.certificates import Issuer
 from trimtab.server.auth.identity import User
+from trimtab.server.auth.pki import split_pem
 
 V1 = Kind(group="demo.dev", version="v1", kind="Widget", plural="widgets", schema=None)  # type: ignore[arg-type]
 V2 = Kind(group="demo.dev", version="v2", kind="Widget", plural="widgets", schema=None)  # type: ignore[arg-type]
@@ -40,9 +41,12 @@ class Peer:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.behaviour: dict[str, Any] = {}
         self.ending = asyncio.Event()
+        self.callers: set[asyncio.Transport] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         review = await request.json()
+        if request.transport is not None:
+            self.callers.add(request.transport)
         self.asked.append((request.path_qs, review))
         behaviour = self.behaviour.get(request.path, {})
         if callable(behaviour):
@@ -57,6 +61,12 @@ class Peer:
 
     def url(self, path: str) -> str:
         return f"https://localhost:{self.port}{path}"
+
+    async def hang_up(self) -> None:
+        """End what callers keep open for later."""
+        for transport in self.callers:
+            transport.abort()
+        await asyncio.sleep(0)
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +257,23 @@ async def test_a_mutating_webhook_that_fails_changes_nothing_when_failures_are_i
     peer.behaviour["/m"] = lambda _: web.Response(body=b"not an AdmissionReview")
     webhooks.upsert(MUTATING, configuration("c", hook(peer, "/m", failurePolicy="Ignore")))
     wanted = asked()
-    assert (await webhooks.mutate(wanted)).object == wanted.object
+    assert await webhooks.mutate(wanted) == wanted.object
+
+
+async def test_a_bundle_may_hold_the_certificate_of_the_webhook_itself(
+    webhooks: Webhooks, peer: Peer, tmp_path: Path
+) -> None:
+    """As Go has it, and as envtest does it."""
+    peer.ca = split_pem((tmp_path / "serving.pem").read_bytes())[0]
+    webhooks.upsert(VALIDATING, configuration("c", hook(peer, "/v")))
+    await webhooks.validate(asked())
+    assert len(peer.asked) == 1
+
+
+async def test_the_path_of_a_webhooks_url_is_cleaned(webhooks: Webhooks, peer: Peer) -> None:
+    webhooks.upsert(VALIDATING, configuration("c", hook(peer, "//v//w/")))
+    await webhooks.validate(asked())
+    assert [path for path, _ in peer.asked] == ["/v/w?timeout=5s"]
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(webhooks: Webhooks, peer: Peer) -> None:
@@ -309,7 +335,7 @@ async def test_mutations_build_on_each_other_in_the_order_of_names(webhooks: Web
     webhooks.upsert(MUTATING, configuration("b", hook(peer, "/second")))
     webhooks.upsert(MUTATING, configuration("a", hook(peer, "/first")))
     mutated = await webhooks.mutate(asked())
-    assert mutated.object["spec"] == {"by": "first", "then": "second"}
+    assert mutated["spec"] == {"by": "first", "then": "second"}
     assert peer.asked[1][1]["request"]["object"]["spec"] == {"by": "first"}
 
 
@@ -367,7 +393,9 @@ async def test_warnings_and_audit_annotations_come_back(webhooks: Webhooks, peer
     peer.behaviour["/v"] = {"warnings": ["careful"], "auditAnnotations": {"k": "v"}}
     webhooks.upsert(VALIDATING, configuration("c", hook(peer, "/v")))
     warnings: list[str] = []
-    assert await webhooks.validate(asked(warn=warnings.append)) == {"v.demo.dev/k": "v"}
+    told: dict[str, str] = {}
+    await webhooks.validate(asked(warn=warnings.append, annotate=told.__setitem__))
+    assert told == {"v.demo.dev/k": "v"}
     assert warnings == ["careful"]
 
 
@@ -475,7 +503,7 @@ async def test_an_equivalent_version_is_sent_and_its_patch_comes_back_in_the_req
     sent = peer.asked[0][1]["request"]
     assert (sent["kind"]["version"], sent["requestKind"]["version"]) == ("v1", "v2")
     assert sent["object"]["apiVersion"] == "demo.dev/v1"
-    assert mutated.object == {**document, "spec": {}}
+    assert mutated == {**document, "spec": {}}
 
 
 async def test_webhook_configurations_are_exempt(webhooks: Webhooks, peer: Peer) -> None:

@@ -2,8 +2,8 @@
 
 Flow: a watcher that has caught up hands its sink over; from then on the broadcast's own task writes to it.
 
-Guarantees: a sink gets every change after the revision it was handed over with, in order, once. A sink that does not take
-what it is given is dropped by its owner; the others and the store never wait for it.
+Guarantees: a sink gets every change after the revision it was handed over with, in order, once, or its end. A sink that
+does not take what it is given is cut off by its owner; the others and the store never wait for it.
 
 Assumptions: everything runs on one event loop; nothing is awaited between a watcher's last look at `revision` and `attach`.
 """
@@ -14,9 +14,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Protocol
 
-from trimtab.model.errors import StatusError
+from trimtab.model.errors import StatusError, expired, internal
+from trimtab.model.logs import log
 from trimtab.server.backend import Backend
-from trimtab.store.contract import Batch, Change, Gone, Query, Revision
+from trimtab.store.contract import Batch, Change, Query, Revision, StoreError
+
+MAX_UNREAD = 2 * 1024 * 1024
+"""Bytes that a watcher may leave unread."""
+TOO_SLOW = "the watcher did not keep up with the changes: list again, and watch from there"
 
 
 class Sink(Protocol):
@@ -34,14 +39,23 @@ class View(Protocol):
 
     def idle(self, revision: Revision) -> bytes: ...
 
-    def failure(self, error: StatusError | Gone) -> bytes: ...
+    def failure(self, error: StatusError | StoreError) -> bytes: ...
 
 
 class Broadcast:
     """All sinks of one view."""
 
-    def __init__(self, backend: Backend, query: Query, view: View, heartbeat: float, done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        query: Query,
+        view: View,
+        heartbeat: float,
+        done: Callable[[], None],
+        cut: Callable[[], None] = lambda: None,
+    ) -> None:
         self._view = view
+        self._cut = cut
         self._sinks: dict[Sink, Revision] = {}
         self._done = done
         self.revision = backend.revision
@@ -59,6 +73,16 @@ class Broadcast:
             self._done()
             self._task.cancel()
 
+    def cut(self, sink: Sink) -> bytes:
+        """Give a sink no more, since it does not keep up; what to tell it, when it has read what it was given."""
+        self._cut()
+        self.detach(sink)
+        return self._view.failure(expired(TOO_SLOW))
+
+    @property
+    def size(self) -> int:
+        return len(self._sinks)
+
     def end(self) -> None:
         """Let all go; who wants more asks anew."""
         for sink in list(self._sinks):
@@ -69,13 +93,20 @@ class Broadcast:
             async for batch in self._watch:
                 self._hand_out(batch)
                 self.revision = batch.revision
-        except (StatusError, Gone) as error:
-            framed = self._view.failure(error)
-            for sink in list(self._sinks):
-                sink.end(framed)
+        except (StatusError, StoreError) as error:
+            self._end_all(self._view.failure(error))
+        except Exception as error:  # nobody may wait for events that do not come
+            log.exception("a watch failed")
+            self._end_all(self._view.failure(internal(type(error).__name__)))
         finally:
             self._done()
+            self._end_all(b"")
             await self._watch.aclose()
+
+    def _end_all(self, framed: bytes) -> None:
+        sinks, self._sinks = list(self._sinks), {}
+        for sink in sinks:
+            sink.end(framed)
 
     def _hand_out(self, batch: Batch) -> None:
         if not batch.changes:
@@ -106,7 +137,7 @@ class Handover:
 
     async def follow(self) -> AsyncIterator[bytes]:
         """The broadcast as an iterator, for readers in this process."""
-        queue = _Queue()
+        queue = _Queue(self.broadcast)
         self.broadcast.attach(queue, self.since)
         try:
             while (framed := await self._next(queue)) is not None:
@@ -126,12 +157,22 @@ class Handover:
 class _Queue:
     """A sink that is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.get = self._queue.get
+        self._unread = 0
+
+    async def get(self) -> bytes | None:
+        framed = await self._queue.get()
+        self._unread -= len(framed or b"")
+        return framed
 
     def feed(self, framed: bytes) -> None:
+        behind = self._unread > 0  # one that has read all is not slow, however much comes at once
+        self._unread += len(framed)
         self._queue.put_nowait(framed)
+        if behind and self._unread > MAX_UNREAD:
+            self.end(self._broadcast.cut(self))
 
     def end(self, framed: bytes) -> None:
         if framed:
@@ -148,12 +189,16 @@ class Broadcasts:
 
     def __init__(self) -> None:
         self._running: dict[Key, Broadcast] = {}
+        self.terminated: dict[str, int] = {}  # watches that were cut off, by resource
 
     def get(self, key: Key) -> Broadcast | None:
         return self._running.get(key)
 
     def start(self, key: Key, backend: Backend, query: Query, view: View, heartbeat: float) -> Broadcast:
-        made = Broadcast(backend, query, view, heartbeat, lambda: self._forget(key, made))
+        resource = str(key[0])
+        made = Broadcast(
+            backend, query, view, heartbeat, lambda: self._forget(key, made), lambda: self._count_cut(resource)
+        )
         self._running[key] = made
         return made
 
@@ -164,6 +209,16 @@ class Broadcasts:
         for key, running in list(self._running.items()):
             if key[:2] == kind:
                 running.end()
+
+    def watchers(self) -> dict[str, int]:
+        """How many follow each resource."""
+        counted: dict[str, int] = {}
+        for key, running in self._running.items():
+            counted[str(key[0])] = counted.get(str(key[0]), 0) + running.size
+        return counted
+
+    def _count_cut(self, resource: str) -> None:
+        self.terminated[resource] = self.terminated.get(resource, 0) + 1
 
     def _forget(self, key: Key, broadcast: Broadcast) -> None:
         if self._running.get(key) is broadcast:

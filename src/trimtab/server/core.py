@@ -7,44 +7,74 @@ Order of a request: authorize → find the kind → verb → admission → backe
 from __future__ import annotations
 
 import asyncio
+import itertools
+import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from trimtab.model import admission as functions
+from trimtab.model import backoff
 from trimtab.model.clock import Clock, SystemClock, format_time
 from trimtab.model.errors import StatusError, bad_request, internal, method_not_supported
+from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.scheme import Scheme
 from trimtab.model.selectors import FieldSelector
 from trimtab.server import body, builtin, deletes, negotiate, patches, reads, tables, watches, writes
+from trimtab.server.actor import ACTOR
 from trimtab.server.acts import Acts
 from trimtab.server.admission.chain import Admission
-from trimtab.server.auth.identity import Authenticator, User
+from trimtab.server.aggregation.aggregator import Aggregator
+from trimtab.server.aggregation.remote import FrontProxyPair
+from trimtab.server.auth.deciding import decided
+from trimtab.server.auth.identity import Authenticator
 from trimtab.server.auth.rbac import Attributes, Authorizer, denial
 from trimtab.server.auth.tokens import TokenKey
 from trimtab.server.broadcast import Broadcasts
+from trimtab.server.conversion.choice import Converters
 from trimtab.server.discovery import Discovery
 from trimtab.server.http import Answer, Request, Response, Stream, error_response
+from trimtab.server.judging import Judging
+from trimtab.server.lifecycle.certificates import Certificates
 from trimtab.server.lifecycle.definitions import Definitions
 from trimtab.server.lifecycle.expiry import Expiry
 from trimtab.server.lifecycle.garbage import Garbage
 from trimtab.server.lifecycle.namespaces import Namespaces
+from trimtab.server.lifecycle.policies import PolicyStatus
+from trimtab.server.lifecycle.quotas import QuotaStatus
+from trimtab.server.lifecycle.roles import Roles
 from trimtab.server.metrics import Metrics
 from trimtab.server.negotiate import As, Form
 from trimtab.server.options import is_watching
 from trimtab.server.present import present
+from trimtab.server.quota.ledger import Ledger
 from trimtab.server.registry import Registry, Served
 from trimtab.server.reviews import NOT_ALLOWED, REVIEWED, Reviews
 from trimtab.server.roots import Roots
 from trimtab.server.strategy import Document
 from trimtab.server.subresources import Subresources
 from trimtab.server.target import Target, parse
-from trimtab.store.contract import Store, Unavailable
+from trimtab.store.contract import Store, StoreError, Unavailable, Unwritable
+
+if TYPE_CHECKING:
+    from trimtab.server.audit.trail import Auditor
+    from trimtab.server.auth.certificates import Issuer
 
 EVENT_TTL = 3600.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # before another try of what the server does by itself
 LARGE_BODY = 64 * 1024  # YAML of this size is read beside the loop
+
+
+class Tenancy(Protocol):
+    """Who knows which namespaces there are."""
+
+    async def check_create(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse to create in a namespace that is not there, or is going."""
+        ...
+
+    async def check_delete(self, kind: Kind, name: str) -> None: ...
 
 
 class Server:
@@ -59,37 +89,62 @@ class Server:
         authenticator: Authenticator | None = None,
         token_key: TokenKey | None = None,
         issuer: str = "",
+        audiences: tuple[str, ...] = (),
         ca: str = "",
         address: str = "",
         event_ttl: float = EVENT_TTL,
         admission: Sequence[functions.Admission] = (),
         scheme: Scheme | None = None,
+        beside: Tenancy | None = None,
+        authority: Callable[[], Issuer] | None = None,
+        front_proxy: FrontProxyPair | None = None,
+        managed: bool = True,
     ) -> None:
-        """`admission` are functions that are asked about writes; `scheme` knows the kinds that they name."""
+        """`admission` are functions that are asked about writes; `scheme` knows the kinds that they name. With `beside` it
+        is an API server beside another, which has the built-in kinds, the namespaces and the life cycles. `authority` is the CA
+        that signs certificate requests; without one they wait for somebody else. By `front_proxy` servers behind this one
+        know it. Without `managed` it does only what kube-apiserver does: namespaces are not furnished or emptied, no garbage
+        is collected, no roles are aggregated, no certificates are signed, no quotas are counted."""
         self.store = store
         self.clock = clock or SystemClock()
         self.authorizer = authorizer or Authorizer()
         self.authenticator = authenticator
         self.token_key = token_key
         self.issuer = issuer
+        self.audiences = audiences or (issuer,)
+        self.audit: Auditor | None = None  # None: nothing is told of requests
         self.metrics = Metrics()
+        self.judging = Judging()
         self.acts = Acts(self)
         self.broadcasts = Broadcasts()
         self.registry = Registry()
         self.admission = Admission(self, admission, scheme or Scheme())
-        self.discovery = Discovery(self.registry, address)
+        self.aggregator = Aggregator(self, front_proxy)
+        self.converters = Converters(scheme or Scheme(), self.admission.webhook_client)
+        self.discovery = Discovery(self.registry, address, self.aggregator)
         self.roots = Roots(self)
         self.subresources = Subresources(self)
         self.reviews = Reviews(self)
-        self.namespaces = Namespaces(self, ca)
+        self.beside = beside
+        self.namespaces: Tenancy = beside or Namespaces(self, ca)
         self.definitions = Definitions(self)
         self.garbage = Garbage(self)
         self.expiry_task = Expiry(self)
+        self.roles = Roles(self)
+        self.certificates = Certificates(self)
+        self.authority = authority
+        self.policy_status = PolicyStatus(self)
+        self.quotas = Ledger(self)
+        self.quota_status = QuotaStatus(self, self.quotas)
+        self.ca = ca
         self.event_ttl = event_ttl
+        self._managed = managed
         self.ready = False
+        self._epoch = self.clock.now().timestamp() - self.clock.monotonic()
         self._second, self._timestamp = 0, ""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._register_builtin()
+        if beside is None:
+            self._register_builtin()
 
     def _register_builtin(self) -> None:
         by_storage: dict[str, Served] = {}
@@ -101,18 +156,33 @@ class Server:
 
     async def start(self) -> None:
         """Bring what is stored to life: policies, definitions, and the tasks that keep them so."""
+        if isinstance(self.namespaces, Namespaces):
+            await self._start_life(self.namespaces)
+        self.ready = True
+
+    async def _start_life(self, namespaces: Namespaces) -> None:
         await self.admission.load()
         await self.definitions.load()
+        await self.quota_status.load()
         await self.roots.seed()
-        for name, task in (
+        await self.aggregator.start()
+        own: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = [
             ("policies", self.admission.run),
             ("definitions", self.definitions.run),
-            ("namespaces", self.namespaces.run),
-            ("garbage", self.garbage.run),
             ("expiry", self.expiry_task.run),
-        ):
+            ("aggregator", self.aggregator.run),
+        ]
+        if self._managed:
+            own += [
+                ("namespaces", namespaces.run),
+                ("garbage", self.garbage.run),
+                ("roles", self.roles.run),
+                ("certificates", self.certificates.run),
+                ("policy status", self.policy_status.run),
+                ("quota status", self.quota_status.run),
+            ]
+        for name, task in own:
             self.spawn(self._forever(task, name), name)
-        self.ready = True
 
     async def stop(self) -> None:
         self.ready = False
@@ -120,6 +190,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.admission.close()
+        await self.aggregator.close()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a task of the server's own. Its failure is logged, never lost."""
@@ -134,8 +205,25 @@ class Server:
             log.error("a task of the server failed", task=task.get_name(), exc_info=error)
 
     async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        await work()
-        log.error("a task of the server ended", task=name)
+        """Whatever happens: a failure of an hour must not be one for as long as the server lives."""
+        while True:
+            try:
+                await work()
+                log.error("a task of the server ended, and begins anew", task=name)
+            except Exception:
+                log.exception("a task of the server failed, and begins anew", task=name)
+            await self.clock.sleep(FIRST_PAUSE)
+
+    async def insist(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Until it is done: what a disk or a service refuses now it may take later."""
+        for failures in itertools.count():
+            try:
+                await work()
+                return
+            except (StoreError, StatusError) as error:
+                pause = backoff.pause(failures, FIRST_PAUSE, LONGEST_PAUSE, random)
+                log.warning("the server will try again", task=name, error=str(error), again_in=round(pause, 1))
+                await self.clock.sleep(pause)
 
     async def handle(self, request: Request) -> Answer:
         """Answer one request. Never raises: a failure is a Status."""
@@ -143,15 +231,26 @@ class Server:
             return await self._handle(request)
         except StatusError as error:
             return _in_form(request, error_response(error))
+        except Unwritable as error:  # the store has said it in the log
+            if error.full:
+                why = f"the disk of the server is full: {error}"
+                return error_response(StatusError(507, "InsufficientStorage", why, {}))
+            return error_response(StatusError(500, "InternalError", f"the disk of the server fails: {error}", {}))
         except Unavailable as error:
-            log.error("the store is not available", error=str(error))
+            if not self.store.trouble:
+                log.error("the store is not available", error=str(error))
             why = f"the store cannot take or give data now: {error}"
             return error_response(StatusError(503, "ServiceUnavailable", why, {"retryAfterSeconds": 5}))
         except Exception as error:
             log.exception("a request failed", method=request.method, path=request.path)
+            if request.trail is not None:
+                request.trail.panicked(type(error).__name__)
             return error_response(internal(type(error).__name__))
 
     async def _handle(self, request: Request) -> Answer:
+        ACTOR.set(request.user.name)
+        if self.aggregator.services and (service := self.aggregator.find(request.path)) is not None:
+            return await self.aggregator.forward(request, service)
         target = parse(request.path)
         if target is None:
             return await self.roots.handle(request)
@@ -160,12 +259,15 @@ class Server:
         )
         verb = target.verb("GET" if request.method == "HEAD" else request.method, watching)
         name = target.name or (_selected_name(request) if verb in ("list", "watch") else "")
-        self._authorize(request.user, verb, target, name)
+        await self._authorize(request, verb, target, name)
         served = self.registry.find(target.group, target.version, target.resource)
-        if served is None or (target.namespace and not served.kind.namespaced and target.resource != "namespaces"):
+        if served is None or (target.namespace and not served.kind.namespaced and not _is_itself(target)):
             return self._unknown(target.group)
         if request.method == "HEAD" and served.strategy.native:
             raise NOT_ALLOWED
+        if served.with_lineage is not None and _asks_for_lineage(request):
+            await self._authorize(request, "lineage", target, name)
+            served = served.with_lineage
         if not served.kind.namespaced:
             target = target._replace(namespace="")
         elif not target.namespace and (target.name or request.method not in ("GET", "HEAD")):
@@ -190,11 +292,36 @@ class Server:
             raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
         return Response(code=404, body=b"404 page not found\n", media=b"text/plain; charset=utf-8")
 
-    def _authorize(self, user: User, verb: str, target: Target, name: str) -> None:
+    async def authorize(self, request: Request, target: Target, watching: bool) -> None:
+        """What goes on to another server is judged as if it were ours."""
+        verb = target.verb("GET" if request.method == "HEAD" else request.method, watching)
+        name = target.name or (_selected_name(request) if verb in ("list", "watch") else "")
+        await self._authorize(request, verb, target, name)
+
+    async def authorize_create(self, request: Request, target: Target) -> None:
+        """An update or an apply that makes an object is a creation, too."""
+        name, namespace = target.name, target.namespace
         attributes = Attributes(
-            user, verb, target.group, target.version, target.resource, target.subresource, target.namespace, name
+            request.user, "create", target.group, target.version, target.resource, namespace=namespace, name=name
         )
-        decision = self.authorizer.authorize(attributes)
+        decision = await decided(self.authorizer, attributes)
+        if not decision.allowed:
+            raise denial(attributes, decision.reason)
+
+    async def _authorize(self, request: Request, verb: str, target: Target, name: str) -> None:
+        attributes = Attributes(
+            request.user,
+            verb,
+            target.group,
+            target.version,
+            target.resource,
+            target.subresource,
+            target.namespace,
+            name,
+        )
+        decision = await decided(self.authorizer, attributes)
+        if request.trail is not None:
+            request.trail.decided(decision)
         if not decision.allowed:
             raise denial(attributes, decision.reason)
 
@@ -266,7 +393,17 @@ class Server:
         """When an object of this kind goes by itself: events do, an hour after their last write."""
         if served.strategy.storage != "events":
             return None
-        return self.clock.now().timestamp() + self.event_ttl
+        return self.steady() + self.event_ttl
+
+    def steady(self) -> float:
+        """Now, as far as expiry is concerned: the wall clock as it was at the start, and the time since. A clock that is set
+        takes nothing away before its time."""
+        return self._epoch + self.clock.monotonic()
+
+
+def _is_itself(target: Target) -> bool:
+    """A namespace is in itself: rights in it are rights to it. To no other: `/namespaces/a/namespaces/b` is nothing."""
+    return target.resource == "namespaces" and target.namespace == target.name
 
 
 def _selected_name(request: Request) -> str:
@@ -278,6 +415,13 @@ def _selected_name(request: Request) -> str:
         return FieldSelector.parse(selector).exact("metadata.name") or ""
     except StatusError:
         return ""  # refused when it is read
+
+
+def _asks_for_lineage(request: Request) -> bool:
+    given = request.query.get("includeLineage", "false")
+    if given not in ("true", "1", "false", "0"):
+        raise bad_request(f'includeLineage: Invalid value: "{given}": must be true or false')
+    return given in ("true", "1")
 
 
 def _in_form(request: Request, response: Response) -> Response:

@@ -87,7 +87,7 @@ def _go_misfit(value: Any, wanted: str) -> str:
 
 
 def strategies(definition: Document) -> Iterator[tuple[Custom, bool]]:
-    """Each version of a definition, and whether it is the one that is stored."""
+    """Each version of a definition, served or not, and whether it is the one that is stored."""
     spec = definition["spec"]
     names = (definition.get("status") or {}).get("acceptedNames") or {}
     names = names if names.get("plural") else spec["names"]
@@ -97,8 +97,7 @@ def strategies(definition: Document) -> Iterator[tuple[Custom, bool]]:
         default="",
     )
     for version in spec["versions"]:
-        if version.get("served") or version.get("storage"):
-            yield Custom(_kind(spec, names, version, current)), bool(version.get("storage"))
+        yield Custom(_kind(spec, names, version, current)), bool(version.get("storage"))
 
 
 def _kind(spec: Document, names: Document, version: Document, current: str) -> Kind:

@@ -15,6 +15,7 @@ from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.http import Request, Response, json_response
 from trimtab.server.options import DeleteOptions, delete_options, list_options
 from trimtab.server.registry import Served
+from trimtab.server.settle import turn
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 from trimtab.store.contract import Conflict, Entry, Op
@@ -73,29 +74,31 @@ async def remove(
     server: Server, request: Request, served: Served, namespace: str, name: str, options: DeleteOptions
 ) -> tuple[Document, bool]:
     """Delete or mark one object. Returns it, and whether it is gone."""
-    for _ in range(ATTEMPTS):
-        entry, live = await served.load(namespace, name)
-        _check_preconditions(served, live, entry, options)
-        admission = AdmissionRequest(
-            operation=Operation.DELETE,
-            kind=served.kind,
-            subresource="",
-            namespace=namespace,
-            name=name,
-            object=None,
-            old=live,
-            user=request.user,
-            dry_run=options.dry_run,
-            warn=request.warn,
-            options=_shown_options(options),
-        )
-        if server.admission.mutates(admission):
-            await server.admission.mutate(admission)
-        await server.admission.validate(admission)
-        try:
-            return await _remove(server, served, entry, live, options)
-        except Conflict:
-            continue
+    for attempt in range(ATTEMPTS):
+        async with turn(served, namespace, name, attempt):
+            entry, live = await served.load(namespace, name)
+            _check_preconditions(served, live, entry, options)
+            admission = AdmissionRequest(
+                operation=Operation.DELETE,
+                kind=served.kind,
+                subresource="",
+                namespace=namespace,
+                name=name,
+                object=None,
+                old=live,
+                user=request.user,
+                dry_run=options.dry_run,
+                warn=request.warn,
+                annotate=request.annotate,
+                options=_shown_options(options),
+            )
+            if server.admission.mutates(admission):
+                await server.admission.mutate(admission)
+            await server.admission.validate(admission)
+            try:
+                return await _remove(server, served, entry, live, options)
+            except Conflict:
+                continue
     raise conflict(
         served.kind.plural,
         served.kind.group,
@@ -108,7 +111,8 @@ async def _remove(
     server: Server, served: Served, entry: Entry, live: Document, options: DeleteOptions
 ) -> tuple[Document, bool]:
     metadata = {**live["metadata"]}
-    finalizers = held_by(metadata.get("finalizers") or [], options.propagation)
+    finalizers = metadata.get("finalizers") or []
+    finalizers = held_by(finalizers, options.propagation or _usual(served, finalizers))
     if not metadata.get("deletionTimestamp"):
         finalizers += [finalizer for finalizer in served.strategy.finalizers_on_delete if finalizer not in finalizers]
     metadata.pop("finalizers", None)
@@ -131,6 +135,11 @@ async def _remove(
         return marked, False
     committed = await served.backend.commit(served.write(marked, entry.revision))
     return served.decode(committed), False
+
+
+def _usual(served: Served, finalizers: list[str]) -> str:
+    """The policy of a deletion that names none: the object's finalizers say it, or the kind does."""
+    return "Orphan" if served.strategy.orphans and not {ORPHAN, FOREGROUND} & set(finalizers) else ""
 
 
 def held_by(finalizers: list[str], propagation: str) -> list[str]:
@@ -174,6 +183,13 @@ def _shown_options(options: DeleteOptions) -> Document:
 
 
 def _options(request: Request, served: Served) -> DeleteOptions:
+    options = _parsed(request)
+    if not options.propagation and served.strategy.deletion_warning:
+        request.warn(served.strategy.deletion_warning)
+    return options
+
+
+def _parsed(request: Request) -> DeleteOptions:
     if not request.body:
         return delete_options(request.query, None)
     document = body.decode(request.body, request.header(b"content-type"), kind="DeleteOptions", native=True)

@@ -6,26 +6,44 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from trimtab.server.aggregation import told
+from trimtab.server.aggregation.priorities import CUSTOM, OURS, Priority, builtin
 from trimtab.server.registry import Registry, Served
+
+if TYPE_CHECKING:
+    from trimtab.server.aggregation.aggregator import Aggregator
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 TOKEN = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
+FOREIGN = {
+    "token": TOKEN,
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
+    "binding": {"group": "", "version": "v1", "kind": "Binding"},
+}
+"""Parts whose requests are of a kind of their own."""
+VERBS = {
+    **dict.fromkeys(FOREIGN, ("create",)),
+    "approval": ("get", "patch", "update"),
+    "artifacts": ("delete", "get", "update"),
+    "versions": ("get",),
+}
+"""Of parts of objects; of those that are not named here, update."""
 _STORED = {"customresourcedefinitions.apiextensions.k8s.io": "v1beta1"}  # as the hash of the real server has it
-STABLE_FIRST = ("", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling")
 
 
 class Discovery:
     """Documents are made when first asked for, and again when a kind came or went."""
 
-    def __init__(self, registry: Registry, address: str = "") -> None:
+    def __init__(self, registry: Registry, address: str, aggregator: Aggregator) -> None:
         self._registry = registry
         self._address = address
-        self._cached: dict[str, tuple[int, bytes]] = {}
+        self._aggregator = aggregator
+        self._cached: dict[str, tuple[tuple[int, int], bytes]] = {}
 
     def api_versions(self) -> dict[str, Any]:
         address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address}
@@ -35,7 +53,7 @@ class Discovery:
         return {
             "kind": "APIGroupList",
             "apiVersion": "v1",
-            "groups": [self._group(g) for g in self._group_names() if g],
+            "groups": [self._group(g) for g in self._group_names(legacy=True) if g],
         }
 
     def group(self, name: str) -> dict[str, Any] | None:
@@ -58,7 +76,8 @@ class Discovery:
         """The document and its ETag."""
         key = f"{version}/{core}"
         cached = self._cached.get(key)
-        if cached is None or cached[0] != self._registry.changed:
+        now = (self._registry.changed, self._aggregator.changed)
+        if cached is None or cached[0] != now:
             names = [name for name in self._group_names() if (name == "") is core]
             document = {
                 "kind": "APIGroupDiscoveryList",
@@ -66,18 +85,32 @@ class Discovery:
                 "metadata": {},
                 "items": [self._aggregated_group(name) for name in names],
             }
-            cached = self._cached[key] = (self._registry.changed, orjson.dumps(document) + b"\n")
+            cached = self._cached[key] = (now, orjson.dumps(document) + b"\n")
         tag = hashlib.sha256(cached[1]).hexdigest().upper()
         return cached[1], f'"{tag}"'
 
-    def _group_names(self) -> list[str]:
-        names = dict.fromkeys(served.kind.group for served in self._registry)
-        order = {name: index for index, name in enumerate(STABLE_FIRST)}
-        return sorted(names, key=lambda name: (order.get(name, len(order)), _native_last(name), name))
+    def _priorities(self) -> dict[tuple[str, str], Priority]:
+        """Of every group and version, ours and others'."""
+        found = {}
+        for served in self._registry:
+            kind = served.kind
+            own = builtin(kind.group, kind.version) if served.strategy.native else None
+            found[kind.group, kind.version] = own or CUSTOM
+        return found | {service.key: service.priority for service in self._aggregator.services.values()}
+
+    def _group_names(self, *, legacy: bool = False) -> list[str]:
+        """By priority, then by name: the older documents go by the names of APIServices, which begin with the version."""
+        most: dict[str, int] = {}
+        names: dict[str, str] = {}
+        for (group, version), priority in self._priorities().items():
+            most[group] = max(most.get(group, 0), priority.group)
+            name = f"{version}.{group}" if legacy else group
+            names[group] = min(names.get(group, name), name)
+        return sorted(most, key=lambda group: (group != OURS, -most[group], names[group]))
 
     def _versions(self, group: str) -> list[str]:
-        found = dict.fromkeys(s.kind.version for s in self._registry if s.kind.group == group)
-        return sorted(found, key=version_order, reverse=True)
+        found = {version: p.version for (name, version), p in self._priorities().items() if name == group}
+        return sorted(found, key=lambda version: (found[version], version_order(version)), reverse=True)
 
     def _kinds(self, group: str, version: str) -> list[Served]:
         found = [s for s in self._registry if s.kind.group == group and s.kind.version == version]
@@ -88,12 +121,16 @@ class Discovery:
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def _aggregated_group(self, name: str) -> dict[str, Any]:
-        versions = [
-            {"version": v, "resources": [_modern(s) for s in self._kinds(name, v)], "freshness": "Current"}
-            for v in self._versions(name)
-        ]
+        versions = [self._aggregated_version(name, v) for v in self._versions(name)]
         metadata = {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None}
         return {"metadata": metadata, "versions": versions}
+
+    def _aggregated_version(self, group: str, version: str) -> dict[str, Any]:
+        service = self._aggregator.services.get((group, version))
+        if service is not None:
+            return told.version_of(version, self._aggregator.listed.get(service.key), group, fresh=service.available)
+        resources = [_modern(served) for served in self._kinds(group, version)]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
@@ -103,10 +140,6 @@ def version_order(version: str) -> tuple[int, int, int, str]:
         return (0, 0, 0, "".join(chr(0x10FFFF - ord(c)) for c in version))
     stage = {"alpha": 1, "beta": 2, None: 3}[match[2]]
     return (stage, int(match[1]), int(match[3] or 0), "")
-
-
-def _native_last(name: str) -> bool:
-    return not name.endswith(".k8s.io") and "." in name
 
 
 def _subresources(served: Served) -> Iterable[tuple[str, dict[str, str], tuple[str, ...]]]:
@@ -119,7 +152,7 @@ def _subresources(served: Served) -> Iterable[tuple[str, dict[str, str], tuple[s
         doors.append(("status", own, ("get", "patch", "update")))
     yield from doors if served.strategy.native else reversed(doors)
     for name in served.strategy.subresources:
-        yield name, (TOKEN if name == "token" else own), (("create",) if name == "token" else ("update",))
+        yield name, FOREIGN.get(name, own), VERBS.get(name, ("update",))
 
 
 def _legacy(served: Served) -> list[dict[str, Any]]:

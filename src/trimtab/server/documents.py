@@ -13,9 +13,11 @@ import orjson
 
 from trimtab.model import metadata as object_meta
 from trimtab.model.errors import FieldError, StatusError, bad_request
+from trimtab.model.schema import Walk
 from trimtab.model.schema.native import Undecodable
-from trimtab.server import body, gojson
+from trimtab.server import body, builtin, gojson
 from trimtab.server.http import Request
+from trimtab.server.naming import ELSEWHERE
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
@@ -34,6 +36,8 @@ def read(request: Request, served: Served, target: Target, mode: str) -> Read:
     content_type = request.header(b"content-type")
     native = served.strategy.native
     document = request.parsed or body.decode(request.body, content_type, kind=served.kind.kind, native=native)
+    if request.trail is not None:
+        request.trail.seen(document)
     duplicates = [] if mode == "Ignore" else body.duplicate_keys(request.body, content_type, document)
     checked = check_place(document, served, target)
     return Read(checked, walk(request, served, checked, mode, duplicates))
@@ -42,6 +46,8 @@ def read(request: Request, served: Served, target: Target, mode: str) -> Read:
 def read_applied(request: Request, served: Served, target: Target) -> Document:
     """The body of an apply: only what the manager means, so nothing is defaulted. Unknown fields are apply's to refuse."""
     document: Document = request.parsed or body.from_json_or_yaml(request.body, served.kind.kind)
+    if request.trail is not None:
+        request.trail.seen(document)
     kind = served.kind
     name, version = (document.get("kind"), document.get("apiVersion")) if isinstance(document, dict) else ("", "")
     if name != kind.kind or version != kind.api_version:
@@ -52,7 +58,7 @@ def read_applied(request: Request, served: Served, target: Target) -> Document:
         metadata = document["metadata"] = {}
     if not isinstance(metadata, dict):
         raise bad_request("metadata must be an object")
-    _check_decoded(served, object_meta.decode(metadata, native=served.strategy.native).errors)
+    _check_decoded(served, _decoded(served, metadata).errors)
     given = {"name": target.name, "namespace": target.namespace, **{k: v for k, v in metadata.items() if v}}
     check_identity({"metadata": given}, served, target)
     return document
@@ -63,7 +69,7 @@ def walk(
 ) -> list[FieldError]:
     """Prune, default and check. Kinds that are Go structs in the original do not decode at all when a type is wrong."""
     native = served.strategy.native
-    decoded = object_meta.decode(document["metadata"], native=native)
+    decoded = _decoded(served, document["metadata"])
     _check_decoded(served, decoded.errors)
     tidy(document["metadata"])
     if len(document["metadata"].get("ownerReferences") or ()) > 1:
@@ -79,6 +85,19 @@ def walk(
         problems += [f'unknown field "{path}"' for path in unknown]
         _report(request, served, mode, problems)
     return found.errors
+
+
+def _decoded(served: Served, metadata: Document) -> Walk:
+    """Metadata without what no object has. What only this kind has is looked at here."""
+    own = {name: metadata.pop(name) for name in served.strategy.own_metadata if name in metadata}
+    walked = object_meta.decode(metadata, native=served.strategy.native)
+    for name, value in own.items():
+        if isinstance(value, str):
+            metadata[name] = value
+        elif value is not None:
+            why = f"json: cannot unmarshal {body.go_type(value)} into Go struct field ObjectMeta.{name} of type string"
+            raise Undecoded(served, why)
+    return walked
 
 
 def _omit_empty(served: Served, document: Document) -> None:
@@ -145,7 +164,7 @@ def check_identity(document: Any, served: Served, target: Target) -> None:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
     namespace = document["metadata"].get("namespace")
     if served.kind.namespaced and namespace != target.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        raise bad_request(ELSEWHERE)
 
 
 def _check_type(document: Document, served: Served) -> None:
@@ -174,7 +193,7 @@ def _check_type(document: Document, served: Served) -> None:
     if name == kind.kind and api_version == kind.api_version:
         return
     version = api_version.rsplit("/", 1)[-1]
-    if name != kind.kind and api_version == kind.api_version and served.strategy.native:
+    if served.strategy.native and (api_version == kind.api_version or _is_builtin(api_version, name)):
         internal = kind.group.split(".")[0] or "core"
         why = f"converting ({_version(api_version)}.{name}) to ({internal}.{kind.kind}): unknown conversion"
         raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
@@ -187,6 +206,11 @@ def _check_type(document: Document, served: Served) -> None:
         )
         raise bad_request(why)
     raise bad_request(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
+
+
+def _is_builtin(api_version: str, name: str) -> bool:
+    every = (*builtin.strategies(), *builtin.reviews())
+    return any(other.kind.kind == name and other.kind.api_version == api_version for other in every)
 
 
 def _unrecognized(served: Served, why: str, document: Document) -> StatusError:

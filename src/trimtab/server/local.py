@@ -5,15 +5,19 @@ authorization, admission and audit apply as they do to anyone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import uuid
 from collections.abc import AsyncGenerator
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 from trimtab.client.api import ApiClient
+from trimtab.client.bodies import Body
 from trimtab.client.transport import Call, Reply, Silent, refusal
 from trimtab.model.scheme import Scheme
 from trimtab.server.auth.identity import User
 from trimtab.server.core import Server
-from trimtab.server.http import Request, Response, Stream
+from trimtab.server.http import Answer, Request, Response, Stream
+from trimtab.server.streaming import GivenBody
 
 USER_AGENT = b"trimtab/local"
 
@@ -26,13 +30,23 @@ class LocalTransport:
         self._user = user
 
     async def call(self, call: Call) -> Reply:
-        answer = await self._server.handle(self._request(call))
+        answer = await self._answer(self._request(call))
+        if isinstance(answer, Stream):
+            return Reply(code=200, body=b"".join([frame async for frame in answer.flow()]))
+        return _good(answer)
+
+    async def upload(self, call: Call, body: Body) -> Reply:
+        """A call with a body that is taken as it is read."""
+        async with contextlib.aclosing(body.pieces()) as pieces:
+            request = self._request(call)
+            request.stream = GivenBody(pieces, body.size)
+            answer = await self._answer(request)
         if isinstance(answer, Stream):
             return Reply(code=200, body=b"".join([frame async for frame in answer.flow()]))
         return _good(answer)
 
     async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
-        answer = await self._server.handle(self._request(call))
+        answer = await self._answer(self._request(call))
         if isinstance(answer, Response):
             for line in _good(answer).body.splitlines():
                 yield line
@@ -51,8 +65,42 @@ class LocalTransport:
         finally:
             await frames.aclose()
 
+    async def chunks(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        """The bytes of an answer as they come, whatever they are."""
+        answer = await self._answer(self._request(call))
+        if isinstance(answer, Response):
+            yield _good(answer).body
+            return
+        async with contextlib.aclosing(answer.flow()) as frames:
+            async for frame in frames:
+                yield frame
+
     async def close(self) -> None:
         pass
+
+    async def _answer(self, request: Request) -> Answer:
+        audit = self._server.audit
+        if audit is None:
+            return await self._server.handle(request)
+        request.trail = trail = audit.begin(
+            str(uuid.uuid4()),
+            method=request.method,
+            path=request.path,
+            query=request.query,
+            raw_query=urlencode(request.query),
+            headers=request.headers,
+            user=request.user,
+        )
+        if trail is None:
+            return await self._server.handle(request)
+        trail.received()
+        answer = await self._server.handle(request)
+        if isinstance(answer, Response):
+            trail.complete(answer, request.body, request.header(b"content-type"))
+        else:
+            trail.started(200)
+            answer.ended = trail.ended
+        return answer
 
     def _request(self, call: Call) -> Request:
         return Request(

@@ -12,7 +12,6 @@ import msgspec
 
 from trimtab.model.errors import not_acceptable
 
-SERVED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 ANSWERED = ("application/json", "application/yaml")
 
 
@@ -44,7 +43,7 @@ def form(accept: str, user_agent: str, pretty: str | None) -> Form:
     """Raises 406 when nothing that is asked for can be served."""
     chosen = _parse(accept or "application/json")
     if chosen is None:
-        raise not_acceptable(SERVED)
+        raise not_acceptable(ANSWERED)
     if pretty is not None:
         wanted = pretty.lower() not in ("false", "0")
     else:

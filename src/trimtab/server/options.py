@@ -128,7 +128,7 @@ def _list_errors(options: ListOptions, watch: bool) -> list[FieldError]:
                 FieldError(field, FieldProblem.UNSUPPORTED, options.match, 'supported values: "NotOlderThan"')
             )
         if options.continue_token:
-            errors.append(forbidden("continue", "continue is forbidden when sendInitialEvents is set"))
+            errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
         return errors
     if watch and options.continue_token:
         errors.append(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))

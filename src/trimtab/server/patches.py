@@ -17,10 +17,21 @@ from trimtab.model.errors import (
     unsupported_media_type,
 )
 from trimtab.server import apply, body, documents
+from trimtab.server.conversion.managed import bare, stepped
 from trimtab.server.http import Request, Response
 from trimtab.server.patch import json_patch, merge, strategic
 from trimtab.server.registry import Served
-from trimtab.server.settle import ATTEMPTS, MODIFIED, Intent, changed_meanwhile, check_uid, insert, intend, replace
+from trimtab.server.settle import (
+    ATTEMPTS,
+    MODIFIED,
+    Intent,
+    changed_meanwhile,
+    check_uid,
+    insert,
+    intend,
+    replace,
+    turn,
+)
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 from trimtab.store.contract import Conflict
@@ -77,19 +88,20 @@ def _patcher(intent: Intent, kind: str) -> Patcher:
 
 async def _patch(intent: Intent, patcher: Patcher) -> Response:
     served, target = intent.served, intent.target
-    for _ in range(ATTEMPTS):
-        entry, live = await served.load(target.namespace, target.name)
-        new = patcher(live)
-        _check_patched(intent, new)
-        documents.check_identity(new, served, target)
-        given = new["metadata"].get("resourceVersion")
-        if given and given != str(entry.revision):
-            raise changed_meanwhile(served, target.name, MODIFIED)
-        errors = _walk_patched(intent, new)
-        try:
-            return await replace(intent, new, live, entry, errors)
-        except Conflict:
-            continue
+    for attempt in range(ATTEMPTS):
+        async with turn(served, target.namespace, target.name, attempt):
+            entry, live = await served.load(target.namespace, target.name)
+            new = patcher(live)
+            _check_patched(intent, new)
+            documents.check_identity(new, served, target)
+            given = new["metadata"].get("resourceVersion")
+            if given and given != str(entry.revision):
+                raise changed_meanwhile(served, target.name, MODIFIED)
+            errors = _walk_patched(intent, new)
+            try:
+                return await replace(intent, new, live, entry, errors)
+            except Conflict:
+                continue
     raise changed_meanwhile(served, target.name, MODIFIED)
 
 
@@ -137,41 +149,47 @@ async def _apply(intent: Intent) -> Response:
     if config["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     given = config["metadata"].get("resourceVersion")
-    for _ in range(ATTEMPTS):
-        entry = await served.backend.get(served.key(target.namespace, target.name))
-        live = served.decode(entry) if entry else None
-        if live is None:
-            if target.subresource:
-                raise not_found(served.kind.plural, served.kind.group, target.name)
-            if not config["metadata"].get("name"):
-                raise documents.nameless(target.name)
-            if config["metadata"].get("uid"):
-                why = f"the provided object specified uid {config['metadata']['uid']}, and no existing object was found"
-                raise changed_meanwhile(served, target.name, f"uid mismatch: {why}")
-            await intent.server.namespaces.check_create(served.kind, target.namespace, target.name)
-        elif given and entry is not None and given != str(entry.revision):
-            raise changed_meanwhile(served, target.name, MODIFIED)
-        elif entry is not None:
-            check_uid(served, config, entry, live)
-        merged = apply.apply(
-            live,
-            config,
-            manager=intent.manager,
-            force=bool(intent.options.force),
-            api_version=served.kind.api_version,
-            schema=served.kind.schema,
-            subresource=target.subresource,
-            now=intent.now,
-            reset=None if served.kind.status else {},
-        )
-        merged["metadata"]["name"] = target.name
-        if served.kind.namespaced:
-            merged["metadata"]["namespace"] = target.namespace
-        errors = documents.walk(intent.request, served, merged, "Ignore")
-        try:
-            if live is None or entry is None:
-                return await insert(intent, merged, errors, applied=True)
-            return await replace(intent, merged, live, entry, errors, applied=True)
-        except Conflict:
-            continue
+    for attempt in range(ATTEMPTS):
+        async with turn(served, target.namespace, target.name, attempt):
+            entry = await served.backend.get(served.key(target.namespace, target.name))
+            live = served.decode(entry) if entry else None
+            if live is None:
+                if target.subresource:
+                    raise not_found(served.kind.plural, served.kind.group, target.name)
+                if not config["metadata"].get("name"):
+                    raise documents.nameless(target.name)
+                if config["metadata"].get("uid"):
+                    why = f"the provided object specified uid {config['metadata']['uid']}, and no existing object was found"
+                    raise changed_meanwhile(served, target.name, f"uid mismatch: {why}")
+                await intent.server.namespaces.check_create(served.kind, target.namespace, target.name)
+                await intent.server.authorize_create(intent.request, target)
+            elif given and entry is not None and given != str(entry.revision):
+                raise changed_meanwhile(served, target.name, MODIFIED)
+            elif entry is not None:
+                check_uid(served, config, entry, live)
+            steps = apply.applying(
+                live,
+                config,
+                manager=intent.manager,
+                force=bool(intent.options.force),
+                api_version=served.kind.api_version,
+                schema=served.kind.schema,
+                subresource=target.subresource,
+                now=intent.now,
+                reset=served.strategy.reset(target.subresource),
+                versions=None if served.versions is None else served.versions.schemas,
+            )
+            merged = await stepped(steps, served.versions)
+            merged["metadata"]["name"] = target.name
+            if served.kind.namespaced:
+                merged["metadata"]["namespace"] = target.namespace
+            errors = []
+            if live is None or served.versions is None or bare(merged) != bare(live):
+                errors = documents.walk(intent.request, served, merged, "Ignore")  # what stays needs no new defaults
+            try:
+                if live is None or entry is None:
+                    return await insert(intent, merged, errors, applied=True)
+                return await replace(intent, merged, live, entry, errors, applied=True)
+            except Conflict:
+                continue
     raise changed_meanwhile(served, target.name, MODIFIED)

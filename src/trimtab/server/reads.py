@@ -15,12 +15,13 @@ import orjson
 from trimtab.model.errors import StatusError, bad_request, expired, not_found
 from trimtab.model.selectors import FieldSelector
 from trimtab.server import tables
+from trimtab.server.backend import VersionedBackend
 from trimtab.server.http import Request, Response, Stream
 from trimtab.server.negotiate import As, Form
 from trimtab.server.options import ListOptions, list_options, revision_of
 from trimtab.server.registry import Served
 from trimtab.server.target import Target
-from trimtab.store.contract import Gone, Key, Page, Query, Revision
+from trimtab.store.contract import Gone, Key, NotYet, Page, Query, Revision
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -39,8 +40,12 @@ class _Continue(msgspec.Struct):
 async def get(server: Server, request: Request, served: Served, target: Target, form: Form) -> Response:
     wanted = request.query.get("resourceVersion")
     if wanted:
-        await _reach(served, revision_of(wanted))
-    entry = await served.backend.get(served.key(target.namespace, target.name))
+        await reach(served, revision_of(wanted))
+    key, version = served.key(target.namespace, target.name), request.query.get("version", "")
+    if version and isinstance(served.backend, VersionedBackend):
+        entry = await served.backend.published(key, version)
+    else:
+        entry = await served.backend.get(key)
     if entry is None:
         raise not_found(served.kind.plural, served.kind.group, target.name)
     return Response(body=served.rendered(entry))
@@ -130,7 +135,7 @@ async def fetch(served: Served, target: Target, options: ListOptions, chunk: int
         revision = None if token.rv == NEWEST else token.rv
     elif options.resource_version and options.resource_version != "0":
         wanted = revision_of(options.resource_version)
-        await _reach(served, wanted)
+        await reach(served, wanted)
         if options.match == "Exact" or (limit and not options.match):
             revision = wanted
     counted = chunk is None
@@ -141,6 +146,10 @@ async def fetch(served: Served, target: Target, options: ListOptions, chunk: int
         if after is not None:
             raise _expired_token(after) from None
         raise expired("The resourceVersion for the provided list is too old.") from None
+    except NotYet:
+        if after is None:
+            raise
+        raise bad_request("invalid continue token: its revision is still to come") from None
 
 
 def _query(
@@ -176,7 +185,7 @@ def check_selectable(served: Served, options: ListOptions) -> None:
         if served.strategy.native and not extra:
             known = 'only "metadata.name", "metadata.namespace"'
             raise bad_request(f'"{requirement.field}" is not a known field selector: {known}')
-        raise bad_request(f"field label not supported: {requirement.field}")
+        raise bad_request(served.strategy.unselectable.format(requirement.field))
 
 
 def stored_fields(served: Served, options: ListOptions) -> FieldSelector | None:
@@ -190,7 +199,7 @@ def stored_fields(served: Served, options: ListOptions) -> FieldSelector | None:
     return FieldSelector(tuple(renamed))
 
 
-async def _reach(served: Served, wanted: Revision) -> None:
+async def reach(served: Served, wanted: Revision) -> None:
     """Wait a little for a revision that the store has not seen; a client may come from a newer past."""
     backend = served.backend
     if wanted <= backend.revision:
@@ -200,7 +209,7 @@ async def _reach(served: Served, wanted: Revision) -> None:
             query = Query(resource=served.strategy.storage)
             async with aclosing(backend.watch(query, backend.revision, heartbeat=0.2)) as batches:
                 async for batch in batches:
-                    if batch.revision >= wanted:
+                    if max(batch.revision, backend.revision) >= wanted:
                         return
     except TimeoutError:
         pass

@@ -10,14 +10,18 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from trimtab.model.errors import not_found
-from trimtab.server.backend import Backend
+from trimtab.model.errors import bad_request, not_found
+from trimtab.model.schema import Schema
+from trimtab.server.backend import Backend, TurnTaking
 from trimtab.server.strategy import Document, Strategy
 from trimtab.store.contract import ABSENT, Entry, Key, Op, Revision, Write
+
+if TYPE_CHECKING:
+    from trimtab.server.conversion.versions import Versions
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -28,11 +32,26 @@ _MARK_VALUE = _MARK.split(b'"')[3].decode()
 class Served:
     """One kind as it is served now."""
 
-    def __init__(self, strategy: Strategy, backend: Backend, *, stored: Served | None = None) -> None:
+    def __init__(
+        self,
+        strategy: Strategy,
+        backend: Backend,
+        *,
+        stored: Served | None = None,
+        source: Backend | None = None,
+        versions: Versions | None = None,
+    ) -> None:
+        """`versions` convert: then `backend` has objects in this kind's form, and `source` is what is behind it."""
         self.strategy = strategy
         self.kind = strategy.kind
         self.backend = backend
-        self.stored = stored or self  # the kind in whose form objects are stored
+        self.turns = backend if isinstance(backend, TurnTaking) else None
+        self.stored = stored or self  # the kind in whose form the backend has objects
+        self.source = source or backend  # for those who look at names and metadata alone, which no version changes
+        self.versions = versions
+        self.schemas: Mapping[str, Schema] = {}  # of all versions of a custom resource, by apiVersion
+        self.primary = self.stored  # of all versions the one that is stored
+        self.with_lineage: Served | None = None  # the same, for those who may see where objects were synced from
         self.prefix = f'{{"kind":"{self.kind.kind}","apiVersion":"{self.kind.api_version}",'.encode()
         self._tag = ""
 
@@ -55,6 +74,13 @@ class Served:
         document: Document = orjson.loads(entry.value)
         if entry.schema == self.tag:
             return document
+        origin = self.schemas.get(document["apiVersion"]) if self.schemas else None
+        if origin is not None and origin is not self.kind.schema:
+            origin.prune(document)
+            origin.default(document)  # by the version in which it was stored: versions do not default each other
+            document["apiVersion"] = self.kind.api_version
+            self.kind.schema.prune(document)
+            return document
         if self.stored is not self:
             document = self.strategy.from_storage(document)
         document["apiVersion"] = self.kind.api_version
@@ -63,6 +89,17 @@ class Served:
             self.kind.schema.prune(document)
         self.kind.schema.default(document)
         return document
+
+    def is_settled(self, entry: Entry, document: Document) -> bool:
+        """Whether a write of what an entry shows would leave the stored bytes as they are. Those of an older version or
+        schema are brought up to date by any write."""
+        if self.versions is not None:
+            return False  # its backend finds out
+        if entry.schema == self.stored.tag or self.strategy.native:
+            return True
+        write = self.write(document, entry.revision)
+        stored: bool = orjson.loads(write.head + str(entry.revision).encode() + write.tail) == orjson.loads(entry.value)
+        return stored
 
     def rendered(self, entry: Entry) -> bytes:
         if entry.schema == self.tag:
@@ -80,6 +117,17 @@ class Served:
         ordered = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": None, **document}
         return orjson.dumps(ordered)
 
+    def encode_within(self, document: Document) -> bytes:
+        """The same, of what is to be kept: refused unless lists, reviews and events can carry it, too. JSON is written to a
+        certain depth only (254 levels), and an object at that limit would break every list that it is in."""
+        ordered = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": None, **document}
+        try:
+            return orjson.dumps([[[[[[[[ordered]]]]]]]])[8:-8]
+        except TypeError as error:
+            if "ecursion" not in str(error):
+                raise
+            raise bad_request("the object is nested too deeply to be kept") from None
+
     def write(
         self, document: Document, expect: Revision | None, op: Op = Op.PUT, expires: float | None = None
     ) -> Write:
@@ -91,7 +139,7 @@ class Served:
             stored = self.strategy.to_storage(document)
             stored |= {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
         marked = {**stored, "metadata": {**stored["metadata"], "resourceVersion": _MARK_VALUE}}
-        head, _, tail = self.stored.encode(marked).partition(_MARK)
+        head, _, tail = self.stored.encode_within(marked).partition(_MARK)
         fields = self.stored.strategy.fields(stored)
         fields["metadata.name"] = key.name
         fields["metadata.namespace"] = key.namespace
@@ -163,7 +211,7 @@ class Registry:
         found: dict[str, Served] = {}
         for served in self:
             if "get" in served.strategy.verbs:
-                found.setdefault(served.strategy.storage, served.stored)
+                found.setdefault(served.strategy.storage, served.primary)
         return found
 
 

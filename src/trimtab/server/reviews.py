@@ -37,7 +37,9 @@ class Reviews:
         self._server = server
 
     async def handle(self, request: Request, served: Served, target: Target, verb: str) -> Response:
-        if verb != "create" or target.name:
+        if target.name:
+            raise StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        if verb != "create":
             raise NOT_ALLOWED
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
         options = write_options(request.query, "CreateOptions")

@@ -6,18 +6,23 @@ validating admission) → compare-and-swap. A write that changes nothing keeps i
 
 from __future__ import annotations
 
+import contextlib
 import os
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trimtab.model import metadata as object_meta
-from trimtab.model.errors import FieldError, StatusError, already_exists, conflict, internal, invalid
+from trimtab.model.errors import FieldError, StatusError, already_exists, bad_request, conflict, internal, invalid
 from trimtab.server import apply, documents, options
 from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.apply.empty import empty_object
+from trimtab.server.backend import RehearsingBackend
+from trimtab.server.conversion.managed import views_of
 from trimtab.server.http import Request, Response
 from trimtab.server.lifecycle.definitions import RESOURCE as DEFINITIONS
+from trimtab.server.naming import identify
 from trimtab.server.options import WriteOptions
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
@@ -39,6 +44,8 @@ class Intent(msgspec.Struct, kw_only=True):
     served: Served
     target: Target
     options: WriteOptions
+    names: bool = False
+    """Whether the server makes the name of the object."""
 
     @property
     def manager(self) -> str:
@@ -51,6 +58,13 @@ class Intent(msgspec.Struct, kw_only=True):
     @property
     def now(self) -> str:
         return self.server.timestamp()
+
+
+def turn(served: Served, namespace: str, name: str, attempt: int) -> AbstractAsyncContextManager[None]:
+    """Around one try to write an object."""
+    if served.turns is None:
+        return contextlib.nullcontext()
+    return served.turns.turn(served.key(namespace, name), again=attempt > 0)
 
 
 def intend(server: Server, request: Request, served: Served, target: Target, kind: str, patch_type: str = "") -> Intent:
@@ -70,15 +84,20 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
     if served.strategy.has_generation:
         metadata["generation"] = 1
     new = await _settle(intent, new, None, errors, applied=applied)
-    key = served.key(metadata.get("namespace", ""), metadata["name"])
+    key = served.key(new["metadata"].get("namespace", ""), new["metadata"]["name"])
+    charge = await _charged(intent, new, None)
     if intent.options.dry_run:
         if await served.backend.get(key) is not None:
             raise already_exists(served.kind.plural, served.kind.group, key.name)
+        await _rehearse(served, new, ABSENT)
         if given:
             new["metadata"]["resourceVersion"] = given
         return Response(code=201, body=served.encode(new))
     try:
-        entry = await _commit(served, served.write(new, ABSENT, expires=server.expiry(served)))
+        with charge:
+            if given not in (None, "", "0") and not applied:
+                raise bad_request("resourceVersion should not be set on objects to be created")
+            entry = await _commit(served, served.write(new, ABSENT, expires=server.expiry(served)))
     except Conflict:
         if applied:
             raise
@@ -96,15 +115,34 @@ async def replace(
     _keep_system_fields(intent, new, old)
     new = await _settle(intent, new, old, errors, applied=applied)
     metadata = new["metadata"]
-    if new == old:
+    if new == old and served.is_settled(entry, new):
         return Response(body=served.rendered(entry))
+    charge = await _charged(intent, new, old)
     if intent.options.dry_run:
+        await _rehearse(served, new, entry.revision)
         return Response(body=served.encode(new))
-    if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
-        await _commit(served, served.write(old, entry.revision, Op.DELETE))
-        return Response(body=served.encode(new))  # at the revision of its last state, as the real server answers
-    committed = await _commit(served, served.write(new, entry.revision, expires=intent.server.expiry(served)))
+    with charge:
+        if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
+            await _commit(served, served.write(old, entry.revision, Op.DELETE))
+            return Response(body=served.encode(new))  # at the revision of its last state, as the real server answers
+        committed = await _commit(served, served.write(new, entry.revision, expires=intent.server.expiry(served)))
     return Response(body=served.rendered(committed))
+
+
+async def _charged(intent: Intent, new: Document, old: Document | None) -> AbstractContextManager[None]:
+    """Around the commit: what the object uses is charged to the quotas of its namespace, or it is refused."""
+    quotas = intent.server.quotas
+    if intent.target.subresource or new["metadata"].get("namespace") not in quotas.quotas:
+        return _FREE
+    return await quotas.charge(intent.served, new, old, dry_run=intent.options.dry_run) or _FREE
+
+
+_FREE: AbstractContextManager[None] = contextlib.nullcontext()
+
+
+async def _rehearse(served: Served, new: Document, expect: int) -> None:
+    if isinstance(served.backend, RehearsingBackend):
+        await served.backend.rehearse(served.write(new, expect))
 
 
 async def _commit(served: Served, write: Any) -> Entry:
@@ -141,8 +179,10 @@ async def _settle(
     served, server, target = intent.served, intent.server, intent.target
     strategy, kind = served.strategy, served.kind
     if not applied:
-        _manage(intent, new, old)
+        await _manage(intent, new, old)
     strategy.prepare(new, old, target.subresource)
+    if old is None:
+        strategy.authored(new, intent.request.user)
     if errors:  # what this door does not write was put back; what was wrong before and did not change is forgiven
         errors = kind.schema.walk(new, old).errors
     if old is None and kind.status and strategy.native:
@@ -160,12 +200,13 @@ async def _settle(
         user=intent.request.user,
         dry_run=intent.options.dry_run,
         warn=intent.request.warn,
+        annotate=intent.request.annotate,
         options={f: v for f in ("fieldManager", "fieldValidation") if (v := intent.request.query.get(f))},
     )
     if server.admission.mutates(admission):
         mutated = await server.admission.mutate(admission)
         if mutated is not new:
-            _keep_identity(mutated, new)
+            identify(mutated, new, target, creates=old is None)
             new = mutated
             try:
                 errors = documents.walk(intent.request, served, new, "Ignore")
@@ -180,33 +221,14 @@ async def _settle(
         *errors,
         *strategy.validate(new, old, target.subresource),
     ]
-    errors += kind.schema.rules(new, old, errors)
+    errors += await server.judging.rules(intent.request.user.name, kind.schema, new, old, errors)
     if errors:
         raise invalid(kind.kind, kind.group, new["metadata"].get("name", ""), errors)
     for warning in strategy.warnings(new, old):
         intent.request.warn(warning)
-    await server.admission.validate(msgspec.structs.replace(admission, object=new))
+    name = new["metadata"]["name"] if intent.names else admission.name
+    await server.admission.validate(msgspec.structs.replace(admission, object=new, name=name))
     return new
-
-
-def _keep_identity(mutated: Document, new: Document) -> None:
-    """A webhook may change what an object says, not which object it is."""
-    metadata = mutated.get("metadata")
-    if not isinstance(metadata, dict):
-        metadata = mutated["metadata"] = {}
-    for field in (
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "resourceVersion",
-        "deletionTimestamp",
-    ):
-        metadata.pop(field, None)
-        if field in new["metadata"]:
-            metadata[field] = new["metadata"][field]
-    mutated["apiVersion"], mutated["kind"] = new["apiVersion"], new["kind"]
 
 
 def _metadata_errors(served: Served, new: Document, old: Document | None) -> list[FieldError]:
@@ -218,7 +240,8 @@ def _metadata_errors(served: Served, new: Document, old: Document | None) -> lis
     return errors
 
 
-def _manage(intent: Intent, new: Document, old: Document | None) -> None:
+async def _manage(intent: Intent, new: Document, old: Document | None) -> None:
+    versions = intent.served.versions
     managed = apply.update_managed_fields(
         old,
         new,
@@ -227,7 +250,9 @@ def _manage(intent: Intent, new: Document, old: Document | None) -> None:
         schema=intent.served.kind.schema,
         subresource=intent.target.subresource,
         now=intent.now,
-        reset=None if intent.served.kind.status else {},
+        reset=intent.served.strategy.reset(intent.target.subresource),
+        served=None if versions is None else versions.schemas,
+        views=None if versions is None else await views_of(versions, old, new),
     )
     if managed:
         new["metadata"]["managedFields"] = managed

@@ -6,11 +6,14 @@ Every hook is pure: it sees documents and changes only the one it is given. I/O 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column, Kind
 from trimtab.model.metadata import dns_subdomain_name
+
+if TYPE_CHECKING:
+    from trimtab.server.auth.identity import User
 
 Document = dict[str, Any]
 
@@ -25,11 +28,15 @@ class Strategy:
     graceful = True  # a deletion that waits says for how long, and counts as a change of the desired state
     terminating = False  # the kind itself is being deleted: nothing new is created
     returns_deleted = False  # DELETE answers with the object, not with a Status
+    orphans = False  # a deletion that names no propagation policy leaves what the object owns
+    deletion_warning = ""  # said to who names no propagation policy
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: tuple[str, ...] = ()  # beside status and scale
     name_check: Callable[..., Sequence[str]] = staticmethod(dns_subdomain_name)
     selectable: Mapping[str, str] = {}  # fields of field selectors, beside name and namespace → as `fields` names them
+    unselectable = "field label not supported: {}"  # said of other fields, where there are any
     finalizers_on_delete: tuple[str, ...] = ()  # added when a deletion begins
+    own_metadata: tuple[str, ...] = ()  # strings in metadata beyond those that every object may have
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -69,6 +76,13 @@ class Strategy:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+    def reset(self, subresource: str) -> dict[str, Any] | None:
+        """The fields that this door does not write, so that who writes there does not own them; None: the usual ones."""
+        return None if self.kind.status else {}
+
+    def authored(self, new: Document, user: User) -> None:
+        """Write down who creates an object, where the kind wants to know."""
 
     def bumps_generation(self, new: Document, old: Document) -> bool:
         """Whether the change between two states is one of the desired state."""

@@ -1,7 +1,9 @@
-"""The parts of objects that have doors of their own: status, scale, token, finalize."""
+"""The parts of objects that have doors of their own: status, scale, token, approval, finalize, eviction, binding; and what
+others mount."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -23,8 +25,10 @@ from trimtab.server.builtin import scale
 from trimtab.server.http import Answer, Request, Response, json_response
 from trimtab.server.negotiate import Form
 from trimtab.server.patch import json_patch, merge
+from trimtab.server.pod_parts import POD_PARTS
 from trimtab.server.reader import StoreReader
 from trimtab.server.registry import Served
+from trimtab.server.reviews import NOT_ALLOWED
 from trimtab.server.settle import MODIFIED
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
@@ -34,18 +38,38 @@ if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 
+Part = Callable[[Request, Served, Target, str], Awaitable[Answer]]
+"""Answers requests for one part of a kind's objects. The last argument is the verb, which RBAC has allowed."""
+
+
 class Subresources:
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._mounted: dict[tuple[str, str, str, str], Part] = {}
+
+    def mount(self, served: Served, name: str, part: Part) -> None:
+        """Let a kind have one more part; discovery tells of it, too."""
+        kind = served.kind
+        self._mounted[kind.group, kind.version, kind.plural, name] = part
+        served.strategy.subresources = (*served.strategy.subresources, name)
 
     async def handle(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         name = target.subresource
+        kind = served.kind
+        if (part := self._mounted.get((kind.group, kind.version, kind.plural, name))) is not None:
+            return await part(request, served, target, verb)
+        if name == "approval" and name in served.strategy.subresources:
+            return await self._status(request, served, target, verb)
         if name == "status" and served.kind.status:
             return await self._status(request, served, target, verb)
         if name == "scale" and served.kind.scale is not None:
             return await self._scale(request, served, target, verb)
         if name == "token" and name in served.strategy.subresources:
             return await self._token(request, served, target, verb)
+        if name in POD_PARTS and name in served.strategy.subresources:
+            if verb != "create":
+                raise method_not_supported(served.kind.plural, served.kind.group, verb)
+            return await POD_PARTS[name](self._server, request, served, target)
         if name == "finalize" and name in served.strategy.subresources:
             if verb != "update":
                 raise method_not_supported(served.kind.plural, served.kind.group, verb)
@@ -56,12 +80,15 @@ class Subresources:
 
     async def _status(self, request: Request, served: Served, target: Target, verb: str) -> Answer:
         form = negotiate.form(request.header(b"accept"), request.header(b"user-agent"), request.query.get("pretty"))
+        name = target.subresource
         if verb == "get":
             response = await reads.get(self._server, request, served, target, form)
         elif verb == "update":
             response = await writes.update(self._server, request, served, target)
         elif verb == "patch":
             response = await patches.patch(self._server, request, served, target)
+        elif name == "approval":
+            raise NOT_ALLOWED
         else:
             raise method_not_supported(served.kind.plural, served.kind.group, verb)
         return self._server.shape(request, response, served, form)
@@ -128,7 +155,7 @@ class Subresources:
             reader=StoreReader(server.store),
             key=server.token_key,
             issuer=server.issuer,
-            audiences=(server.issuer,),
+            audiences=server.audiences,
             now=server.clock.now().timestamp(),
         )
         return json_response(made, 201)
@@ -146,7 +173,7 @@ def scale_of(served: Served, document: Document) -> Document:
     if isinstance(selector, dict):
         from trimtab.model.selectors import LabelSelector
 
-        selector = str(LabelSelector.from_document(selector))
+        selector = str(LabelSelector.from_document({"matchLabels": selector} if paths.plain_labels else selector))
     if selector:
         status["selector"] = selector
     replicas = _get(document, paths.spec_replicas)
@@ -200,6 +227,7 @@ def _inner(request: Request, method: str, document: Document, media: str) -> Req
         body=orjson.dumps(document),
         user=request.user,
         warnings=request.warnings,
+        trail=request.trail,
     )
 
 

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from trimtab.model.errors import StatusError
 
+PARTS = ("status", "artifacts", "versions", "scale")
+"""What a path may go into of one object."""
+
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
@@ -19,6 +22,7 @@ class Target(NamedTuple):
     name: str = ""
     subresource: str = ""
     watch: bool = False  # the deprecated /watch/ prefix
+    inner: str = ""  # the path of an artifact, as it came
 
     def verb(self, method: str, watch: bool) -> str:
         """The verb as RBAC names it."""
@@ -50,13 +54,18 @@ def parse(path: str) -> Target | None:
     if watch:
         rest = rest[1:]
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 1:
+    if rest[0] == "projects" and len(rest) > 2 and rest[2] not in PARTS:  # a project is a namespace of the hub's kinds
+        namespace, rest = rest[1], rest[2:]
+    elif rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
         if len(rest) == 2 or (len(rest) == 3 and rest[2] in ("status", "finalize")):
             return Target(group, version, namespace, "namespaces", namespace, rest[2] if len(rest) == 3 else "", watch)
         rest = rest[2:]
+    inner = ""
+    if len(rest) > 3 and rest[2] == "artifacts":
+        rest, inner = rest[:3], "/".join(rest[3:])
     if len(rest) > 3 or not all(rest):
         return None
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    return Target(group, version, namespace, rest[0], name, subresource, watch)
+    return Target(group, version, namespace, rest[0], name, subresource, watch, inner)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from trimtab.model.errors import StatusError, expired
+from trimtab.model.errors import StatusError, expired, internal, not_acceptable
 from trimtab.server import reads, tables
 from trimtab.server.broadcast import Handover
 from trimtab.server.http import Request, Stream
-from trimtab.server.negotiate import As, Form
+from trimtab.server.negotiate import ANSWERED, As, Form
 from trimtab.server.options import ListOptions, list_options, revision_of
 from trimtab.server.registry import Served
 from trimtab.server.target import Target
-from trimtab.store.contract import Batch, Change, Entry, Gone, Op, Query, Revision, Watch
+from trimtab.store.contract import Batch, Change, Entry, Gone, Op, Query, Revision, StoreError, Watch
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -40,6 +40,9 @@ async def watch(server: Server, request: Request, served: Served, target: Target
     reads.check_selectable(served, options)
     if options.resource_version:
         revision_of(options.resource_version)
+    if form.as_ is As.TABLE and options.initial_events and options.bookmarks:
+        # The bookmark that ends the initial events says in its metadata what they make; a Table has no such place.
+        raise not_acceptable(ANSWERED)
     view = _View(server, served, options, form, tables.include_object(request.query.get("includeObject")))
     return Stream(frames=view.frames(target))
 
@@ -85,13 +88,14 @@ class _View:
                     yield last
             finally:
                 await batches.aclose()
-        except (Gone, StatusError) as error:
+        except (StoreError, StatusError) as error:
             yield self.failure(error)
 
     def _replaced(self) -> bool:
         """Whether the kind is no longer what it was when the watch began."""
         kind = self.served.kind
-        return self.server.registry.find(kind.group, kind.version, kind.plural) is not self.served
+        found = self.server.registry.find(kind.group, kind.version, kind.plural)
+        return found is None or (found is not self.served and found.with_lineage is not self.served)
 
     def _handover(self, target: Target, since: Revision, deadline: float, timeout: float) -> Handover | None:
         """None while the broadcast is ahead, and for Tables, whose first event is unlike the others."""
@@ -99,12 +103,14 @@ class _View:
             return None
         broadcasts, options = self.server.broadcasts, self.options
         selection = (str(options.labels), str(options.fields), options.bookmarks, self.form)
-        key = (self.served.kind.resource, self.served.kind.version, target.namespace, target.name, *selection)
+        kind, backend = self.served.kind, id(self.served.backend)
+        key = (kind.resource, kind.version, backend, target.namespace, target.name, *selection)
         query = _query(self.served, target)
         running = broadcasts.get(key) or broadcasts.start(key, self.served.backend, query, self, HEARTBEAT)
         if since < running.revision:
             return None
-        farewell = (lambda: self.idle(running.revision)) if timeout >= LONG else bytes
+        # It may be ahead of the broadcast when its time is over.
+        farewell = (lambda: self.idle(max(since, running.revision))) if timeout >= LONG else bytes
         return Handover(running, since, deadline, farewell)
 
     async def _start(self, target: Target) -> tuple[Revision, bytes]:
@@ -116,6 +122,8 @@ class _View:
             initial = wanted in ("", "0")
         if not initial:
             return (self.served.backend.revision if wanted in ("", "0") else revision_of(wanted)), b""
+        if options.initial_events and wanted not in ("", "0"):
+            await reads.reach(self.served, revision_of(wanted))
         page = await reads.fetch(self.served, target, ListOptions(labels=options.labels, fields=options.fields))
         frames = [self._frame("ADDED", self.served.rendered(entry)) for entry in page.entries]
         if options.initial_events and options.bookmarks:
@@ -127,7 +135,10 @@ class _View:
         """By this clients know what kind of list the initial events make."""
         kind = self.served.kind
         empty: dict[str, Any]
-        if self.served.strategy.native:
+        if self.form.as_ is As.METADATA:
+            api_version = f"meta.k8s.io/{self.form.version}"
+            empty = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": {}, "items": None}
+        elif self.served.strategy.native:
             empty = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": {}, "items": None}
         else:
             empty = {"apiVersion": kind.api_version, "items": [], "kind": kind.list_kind}
@@ -137,9 +148,11 @@ class _View:
         """What a watcher is told when nothing happens."""
         return self._bookmark(revision) if self.options.bookmarks else b""
 
-    def failure(self, error: StatusError | Gone) -> bytes:
+    def failure(self, error: StatusError | StoreError) -> bytes:
         if isinstance(error, Gone):
             error = expired(f"too old resource version: {error.revision} ({error.oldest})")
+        elif isinstance(error, StoreError):
+            error = internal(str(error))
         return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())
 
     def event(self, change: Change) -> bytes | None:

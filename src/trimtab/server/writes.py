@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 import orjson
@@ -10,6 +9,7 @@ import orjson
 from trimtab.model.errors import Bare, FieldError, FieldProblem, StatusError, bad_request, invalid, not_found
 from trimtab.server import documents
 from trimtab.server.http import Request, Response
+from trimtab.server.naming import generated
 from trimtab.server.registry import Served
 from trimtab.server.settle import ATTEMPTS, MODIFIED, changed_meanwhile, check_uid, insert, intend, replace
 from trimtab.server.strategy import Document
@@ -20,27 +20,24 @@ if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 GENERATE_ATTEMPTS = 8
-SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
-MAX_GENERATED = 63
 
 
 async def create(server: Server, request: Request, served: Served, target: Target) -> Response:
     intent = intend(server, request, served, target, "CreateOptions")
     read = documents.read(request, served, target, intent.options.field_validation)
     new, metadata = read.document, read.document["metadata"]
-    if metadata.get("resourceVersion") not in (None, "", "0") and not intent.options.dry_run:
-        raise bad_request("resourceVersion should not be set on objects to be created")
     await server.namespaces.check_create(served.kind, target.namespace, metadata.get("name", ""))
     generate = metadata.get("generateName") if not metadata.get("name") else None
+    intent.names = bool(generate)
     for attempt in range(GENERATE_ATTEMPTS):
         if generate:
-            metadata["name"] = generate[: MAX_GENERATED - 5] + "".join(
-                secrets.choice(SUFFIX_ALPHABET) for _ in range(5)
-            )
+            metadata["name"] = generated(generate)
         try:
             return await insert(intent, _copy(new) if generate else new, read.errors)
         except StatusError as error:
             if error.reason != "AlreadyExists" or not generate or attempt == GENERATE_ATTEMPTS - 1:
+                raise
+            if (error.details or {}).get("name") != metadata["name"]:  # one that a webhook chose
                 raise
     raise AssertionError("unreachable")
 
@@ -58,6 +55,7 @@ async def update(server: Server, request: Request, served: Served, target: Targe
                 if given:
                     raise changed_meanwhile(served, target.name, "StorageError: invalid object, Code: 4")
                 await server.namespaces.check_create(served.kind, target.namespace, target.name)
+                await server.authorize_create(request, target)
                 return await insert(intent, new, read.errors)
             if new["metadata"].get("uid"):
                 wanted = f"UID in precondition: {new['metadata']['uid']}, UID in object meta: "

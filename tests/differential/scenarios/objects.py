@@ -39,6 +39,12 @@ SCENARIOS: dict[str, list[Request]] = {
     "create with another namespace in the body": [post(CONFIGMAPS, configmap(metadata={"namespace": "other"}))],
     "create with the same namespace in the body": [post(CONFIGMAPS, configmap(metadata={"namespace": "$ns"}))],
     "create with resourceVersion set": [post(CONFIGMAPS, configmap(metadata={"resourceVersion": "5"}))],
+    "create with resourceVersion set, and something else wrong": [
+        post(CONFIGMAPS, configmap(data={"not ok": "v"}, metadata={"resourceVersion": "5"})),
+        post(CONFIGMAPS, configmap()),
+        post(CONFIGMAPS, configmap(metadata={"resourceVersion": "5"})),
+        post("/api/v1/namespaces/no-such-$id/configmaps", configmap(metadata={"resourceVersion": "5"})),
+    ],
     "create with uid set": [post(CONFIGMAPS, configmap(metadata={"uid": "mine"}))],
     "create with fields that only the server sets": [
         post(

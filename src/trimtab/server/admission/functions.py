@@ -67,7 +67,7 @@ class Functions:
             if verdict.refusal is not None:
                 raise verdict.refusal
             if verdict.document is not None:
-                document = self._as(verdict.document, write.kind, asked.kind, write)
+                document = await self._as(verdict.document, write.kind, asked.kind, write)
         return document
 
     async def validate(self, write: Write) -> None:
@@ -83,10 +83,10 @@ class Functions:
 
     async def _ask(self, asked: _Asked, write: Write) -> Verdict:
         admission, kind = asked
-        new, old = (
-            None if document is None else Untyped(self._as(document, kind, write.kind, write) or {})
+        new, old = [
+            None if document is None else Untyped(await self._as(document, kind, write.kind, write) or {})
             for document in (write.object, write.old)
-        )
+        ]
         request = AdmissionRequest(
             operation=model.Operation(write.operation.value),
             kind=kind,
@@ -133,8 +133,8 @@ class Functions:
                 return served.kind
         return None
 
-    def _as(self, document: Document, kind: Kind, given: Kind, write: Write) -> Document:
-        return document if write.form is not None or kind is given else self._forms.convert(document, kind)
+    async def _as(self, document: Document, kind: Kind, given: Kind, write: Write) -> Document:
+        return document if write.form is not None or kind is given else await self._forms.convert(document, kind)
 
 
 class BackendReader:

@@ -19,6 +19,10 @@ class Operation(enum.Enum):
     CONNECT = "CONNECT"
 
 
+def _untold(key: str, value: str) -> None:
+    pass
+
+
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One write. `object` is None for a deletion, `old` for a creation. `options` are the fields of its CreateOptions,
     UpdateOptions or DeleteOptions; `form` is the kind of both documents where a subresource has its own."""
@@ -35,3 +39,4 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     warn: Callable[[str], None]
     options: Mapping[str, Any] = {}
     form: Kind | None = None
+    annotate: Callable[[str, str], None] = _untold  # tells the audit log a key and a short value

@@ -30,7 +30,7 @@ def conditions_met(
     request as the webhook would see it."""
     from trimtab.model.cel import Budget, CelError, CostExceeded, EvaluationError, WrongResult
 
-    bindings = _bindings(request, review, authorize)
+    bindings = bindings_of(request, review, authorize)
     budget = Budget(BUDGET)
     problems: list[str] = []
     for condition in hook.conditions:
@@ -54,7 +54,8 @@ def conditions_met(
     return False, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
 
 
-def _bindings(request: AdmissionRequest, review: Mapping[str, Any], authorize: Authorize) -> Mapping[str, Any]:
+def bindings_of(request: AdmissionRequest, review: Mapping[str, Any], authorize: Authorize) -> dict[str, Any]:
+    """What expressions about a write may speak of."""
     from trimtab.model.cel import authz
 
     def decide(verb: str, asked: authz.Attributes) -> authz.Decision:

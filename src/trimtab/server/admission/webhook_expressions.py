@@ -20,10 +20,17 @@ REQUEST_RESOURCE = "authorizer_requestResource"
 @functools.lru_cache(maxsize=512)
 def compiled(expression: str) -> Program:
     """Raises CelError, or WrongResult when it is no question."""
+    from trimtab.model.cel import BOOL
+
+    return compiled_with(expression, variables(), BOOL)
+
+
+def compiled_with(expression: str, known: Mapping[str, Type], result: Type | None) -> Program:
+    """An expression over these variables; its result may be anything when none is given."""
     from trimtab.model.cel import CelError, compile  # noqa: A004
 
     try:
-        return compile(_renamed(expression), variables())
+        return compile(_renamed(expression) if REQUEST_RESOURCE in known else expression, known, result=result)
     except CelError as error:
         raise _placed(expression, error) from None
 

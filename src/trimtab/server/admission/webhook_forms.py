@@ -29,13 +29,16 @@ class Forms:
         own = self._served(kind)
         return [s.kind for s in self._registry if s.strategy.storage == own.strategy.storage and s.kind is not kind]
 
-    def convert(self, document: Document, kind: Kind) -> Document:
+    async def convert(self, document: Document, kind: Kind) -> Document:
         """A document of an equivalent kind as one of this kind, sharing nothing with it."""
         group, _, version = document["apiVersion"].rpartition("/")
         source, target = self._registry.find(group, version, kind.plural), self._served(kind)
         if source is None or source.strategy.storage != target.strategy.storage:
             raise internal(f"{document['apiVersion']} {document.get('kind')} cannot be shown as {kind.api_version}")
         converted: Document = orjson.loads(orjson.dumps(document))
+        if target.versions is not None:
+            (shown,) = await target.versions.converted([converted], kind.api_version)
+            return shown
         if source.stored is not source:
             converted = source.strategy.to_storage(converted)
         if target.stored is not target:

@@ -117,10 +117,11 @@ def seen_kind(hook: Hook, request: AdmissionRequest, equivalents: Sequence[Kind]
     return None
 
 
-def selects_object(hook: Hook, new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> bool:
-    if hook.objects.empty:
+def selects(objects: LabelSelector, new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> bool:
+    """Whether a selector chooses an object as it was or as it is to be."""
+    if objects.empty:
         return True
-    return any(document is not None and hook.objects.matches(labels_of(document)) for document in (new, old))
+    return any(document is not None and objects.matches(labels_of(document)) for document in (new, old))
 
 
 def labels_of(document: Mapping[str, Any]) -> Mapping[str, str]:
@@ -142,7 +143,7 @@ def _hook(configuration: str, index: int, webhook: Mapping[str, Any]) -> Hook:
         uid=f"{configuration}/{webhook['name']}/{index}",
         name=webhook["name"],
         configuration=configuration,
-        rules=tuple(map(_rule, webhook.get("rules") or ())),
+        rules=tuple(map(rule_of, webhook.get("rules") or ())),
         url=client.get("url") or "",
         service=None if service is None else _service(service),
         ca_bundle=_decoded(client.get("caBundle") or ""),
@@ -158,7 +159,8 @@ def _hook(configuration: str, index: int, webhook: Mapping[str, Any]) -> Hook:
     )
 
 
-def _rule(rule: Mapping[str, Any]) -> Rule:
+def rule_of(rule: Mapping[str, Any]) -> Rule:
+    """A rule of a configuration, or of a policy."""
     operations, groups, versions = (
         frozenset(rule.get(field) or ()) for field in ("operations", "apiGroups", "apiVersions")
     )

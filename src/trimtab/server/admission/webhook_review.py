@@ -24,8 +24,10 @@ Document = dict[str, Any]
 class CallFailedError(Exception):
     """A webhook could not be asked, or its answer makes no sense. Whether that matters is up to its failurePolicy."""
 
-    def __init__(self, hook: Hook, reason: str) -> None:
-        super().__init__(f"failed calling webhook {quoted(hook.name)}: {reason}")
+    def __init__(self, hook: Hook, why: str, doing: str = "") -> None:
+        """`doing` is said before why."""
+        super().__init__(f"failed calling webhook {quoted(hook.name)}: {doing}{why}")
+        self.why = why
 
 
 class _Response(msgspec.Struct, frozen=True):

@@ -16,11 +16,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from trimtab.model.errors import StatusError, forbidden, internal, not_found
+from trimtab.model.errors import StatusError, forbidden, internal
 from trimtab.model.kind import Kind
-from trimtab.server.admission.request import AdmissionRequest, Operation
+from trimtab.server.admission.policy_match import Labels, selects_namespace
+from trimtab.server.admission.request import AdmissionRequest
 from trimtab.server.admission.webhook_client import WebhookClient
 from trimtab.server.admission.webhook_conditions import Authorize, conditions_met
 from trimtab.server.admission.webhook_match import (
@@ -29,10 +28,8 @@ from trimtab.server.admission.webhook_match import (
     Service,
     exempt,
     hooks_of,
-    is_namespace,
-    labels_of,
     seen_kind,
-    selects_object,
+    selects,
 )
 from trimtab.server.admission.webhook_patch import applied
 from trimtab.server.admission.webhook_review import (
@@ -49,23 +46,14 @@ from trimtab.server.auth.wording import quoted
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 
 Document = dict[str, Any]
-Labels = Callable[[str], Awaitable[Mapping[str, str] | None]]
-"""The labels of a namespace; None when it does not exist."""
 
 
 def _no_equivalents(kind: Kind) -> Sequence[Kind]:
     return ()
 
 
-def _same_version(document: Document, kind: Kind) -> Document:
+async def _same_version(document: Document, kind: Kind) -> Document:
     return {**document, "apiVersion": kind.api_version}
-
-
-class Mutated(msgspec.Struct, frozen=True):
-    """The object as the webhooks left it, and what they want the audit log to have."""
-
-    object: Document
-    annotations: Mapping[str, str]
 
 
 class Webhooks:
@@ -79,7 +67,7 @@ class Webhooks:
         namespace_labels: Labels,
         *,
         equivalents: Callable[[Kind], Sequence[Kind]] = _no_equivalents,
-        convert: Callable[[Document, Kind], Document] = _same_version,
+        convert: Callable[[Document, Kind], Awaitable[Document]] = _same_version,
         authorize: Authorize | None = None,
         asked_here: Callable[[Service], bool] = lambda service: False,
     ) -> None:
@@ -114,35 +102,31 @@ class Webhooks:
     def validates(self, request: AdmissionRequest) -> bool:
         return self._concerns(VALIDATING, request)
 
-    async def mutate(self, request: AdmissionRequest) -> Mutated:
-        """Ask the mutating webhooks. Raises StatusError when one refuses, or fails and may not."""
-        round_ = _Round(request.object, {})
+    async def mutate(self, request: AdmissionRequest) -> Document:
+        """The object as the mutating webhooks left it. Raises StatusError when one refuses, or fails and may not."""
+        round_ = _Round(request.object)
         if not exempt(request):
             again = await self._mutate_once(round_, request, None)
             if again:
                 await self._mutate_once(round_, request, again)
-        return Mutated(round_.object or {}, round_.annotations)
+        return round_.object or {}
 
-    async def validate(self, request: AdmissionRequest) -> Mapping[str, str]:
-        """Ask the validating webhooks; what they want the audit log to have. Raises StatusError as `mutate` does."""
+    async def validate(self, request: AdmissionRequest) -> None:
+        """Ask the validating webhooks. Raises StatusError as `mutate` does."""
         if exempt(request):
-            return {}
+            return
         concerned = [
             invocation
             for hook in self._hooks[VALIDATING]
             if (invocation := await self._invocation(hook, request, request.object)) is not None
         ]
         if not concerned:
-            return {}
+            return
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._validated(i, request)) for i in concerned]
-        annotations: dict[str, str] = {}
         for task in tasks:
-            outcome = task.result()
-            if isinstance(outcome, StatusError):
-                raise outcome
-            annotations |= outcome
-        return annotations
+            if (failure := task.result()) is not None:
+                raise failure
 
     async def close(self) -> None:
         await self._client.close()
@@ -181,7 +165,7 @@ class Webhooks:
                     raise internal(str(error)) from None
                 changed = False
             else:
-                changed = round_.take(answer, self._patched(invocation, request, round_.object, answer))
+                changed = round_.take(await self._patched(invocation, request, round_.object, answer))
             if changed:
                 again |= invoked
                 invoked.clear()
@@ -189,30 +173,30 @@ class Webhooks:
                 invoked.add(hook.uid)
         return frozenset(again)
 
-    async def _validated(self, invocation: Invocation, request: AdmissionRequest) -> Mapping[str, str] | StatusError:
+    async def _validated(self, invocation: Invocation, request: AdmissionRequest) -> StatusError | None:
         """A failure is returned, not raised: the others are asked to the end, as the reference server does."""
         try:
-            answer = await self._ask(invocation, request, request.object, mutating=False)
+            await self._ask(invocation, request, request.object, mutating=False)
         except CallFailedError as error:
-            return {} if invocation.hook.ignores_failure else internal(str(error))
+            return None if invocation.hook.ignores_failure else internal(str(error))
         except StatusError as error:
             return error
-        return answer.annotations
+        return None
 
     async def _invocation(self, hook: Hook, request: AdmissionRequest, new: Document | None) -> Invocation | None:
         """How the webhook is to be called for this write; None when it does not concern it."""
         seen = seen_kind(hook, request, self._equivalents(request.kind))
-        if seen is None or not selects_object(hook, new, request.old):
+        if seen is None or not selects(hook.objects, new, request.old):
             return None
-        if not await self._selects_namespace(hook, request, new):
+        if not await selects_namespace(hook.namespaces, request, new, self._namespace_labels):
             return None
         if hook.conditions:
             subject = review_request(
                 request,
                 seen,
                 uid="",
-                new=self._as(new, seen, request),
-                old=self._as(request.old, seen, request),
+                new=await self._as(new, seen, request),
+                old=await self._as(request.old, seen, request),
             )
             met, problem = conditions_met(hook, request, subject, self._authorize)
             if problem and not hook.ignores_failure:
@@ -220,22 +204,6 @@ class Webhooks:
             if not met:
                 return None
         return Invocation(hook, seen)
-
-    async def _selects_namespace(self, hook: Hook, request: AdmissionRequest, new: Document | None) -> bool:
-        if hook.namespaces.empty:
-            return True
-        if is_namespace(request.kind):
-            if not request.subresource and request.operation in (Operation.CREATE, Operation.UPDATE) and new:
-                return hook.namespaces.matches(labels_of(new))
-            name = request.name
-        elif request.namespace:
-            name = request.namespace
-        else:
-            return True
-        labels = await self._namespace_labels(name)
-        if labels is None:
-            raise not_found("namespaces", "", name)
-        return hook.namespaces.matches(labels)
 
     async def _ask(
         self,
@@ -253,19 +221,21 @@ class Webhooks:
             request,
             seen,
             uid=uid,
-            new=self._as(new, seen, request),
-            old=self._as(request.old, seen, request),
+            new=await self._as(new, seen, request),
+            old=await self._as(request.old, seen, request),
         )
         review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked}
         body = await self._client.call(hook, review)
         answer = read_answer(hook, body, uid=uid, version=version, mutating=mutating)
         for warning in answer.warnings:
             request.warn(warning)
+        for key, value in answer.annotations.items():
+            request.annotate(key, value)
         if answer.refusal is not None:
             raise answer.refusal
         return answer
 
-    def _patched(
+    async def _patched(
         self, invocation: Invocation, request: AdmissionRequest, current: Document | None, answer: Answer
     ) -> Document | None:
         if not answer.patch:
@@ -275,28 +245,26 @@ class Webhooks:
                 f"admission webhook {quoted(invocation.hook.name)} attempted to modify the object, "
                 "which is not supported for this operation"
             )
-        shown = self._as(current, invocation.kind, request)
+        shown = await self._as(current, invocation.kind, request)
         assert shown is not None  # noqa: S101 - current is not
         patched = applied(shown, answer.patch)
         same = request.form is not None or invocation.kind is request.kind
-        return patched if same else self._convert(patched, request.kind)
+        return patched if same else await self._convert(patched, request.kind)
 
-    def _as(self, document: Document | None, kind: Kind, request: AdmissionRequest) -> Document | None:
+    async def _as(self, document: Document | None, kind: Kind, request: AdmissionRequest) -> Document | None:
         if document is None or request.form is not None or kind is request.kind:
             return document
-        return self._convert(document, kind)
+        return await self._convert(document, kind)
 
 
 class _Round:
     """The object on its way through the mutating webhooks."""
 
-    def __init__(self, document: Document | None, annotations: dict[str, str]) -> None:
+    def __init__(self, document: Document | None) -> None:
         self.object = document
-        self.annotations = annotations
 
-    def take(self, answer: Answer, patched: Document | None) -> bool:
-        """Keep what a webhook said; whether it changed the object."""
-        self.annotations |= answer.annotations
+    def take(self, patched: Document | None) -> bool:
+        """Keep what a webhook made of it; whether that is something else."""
         changed = patched != self.object
         self.object = patched
         return changed

@@ -18,6 +18,7 @@ UNMANAGED_METADATA = frozenset(
     {
         "name",
         "namespace",
+        "project",
         "creationTimestamp",
         "selfLink",
         "uid",

@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from trimtab.server.patch.failures import printed
+
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 
@@ -260,4 +262,4 @@ def _shown(element: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return printed(value) if type(value) is float else orjson.dumps(value).decode()

@@ -10,6 +10,7 @@ from trimtab.server.apply.types import List, Map, Type
 from trimtab.server.patch.failures import printed
 
 MAX_DEPTH = 200
+UNDECLARED = "field not declared in schema"
 
 
 def fields_of(kind: Type | None, value: Any) -> FieldSet:
@@ -84,9 +85,9 @@ def _check_map(shape: Map, value: dict[str, Any], path: str, found: list[str], d
     for name, below in value.items():
         kind = shape.fields[name]
         if kind is None:
-            found.append(_at(f"{path}.{name}", "field not declared in schema"))
-            return
-        _check(kind, below, f"{path}.{name}", found, depth + 1)
+            found.append(_at(f"{path}.{name}", UNDECLARED))
+        else:
+            _check(kind, below, f"{path}.{name}", found, depth + 1)
 
 
 def _check_list(series: List, value: list[Any], path: str, found: list[str], depth: int) -> None:

@@ -204,7 +204,8 @@ def _compiled(schema: Schema) -> Root:
     fields = root.fields
     declared = fields.properties.get("metadata") or {}
     if not ("$ref" in declared or "allOf" in declared):
-        properties = {**_TYPE_META, **fields.properties, "metadata": OBJECT_META}
+        own = {**OBJECT_META["properties"], **(declared.get("properties") or {})}
+        properties = {**_TYPE_META, **fields.properties, "metadata": {**OBJECT_META, "properties": own}}
         fields = Fields(properties, compiler, fields.preserve, fields.element)
     metadata = fields["metadata"]
     return Root(Map(fields, root.element, False), (metadata and metadata.map) or compiler.free)

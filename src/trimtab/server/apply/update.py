@@ -6,11 +6,11 @@ from their owners and gives nothing to the writer.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+from collections.abc import Container, Mapping
+from typing import Any, NamedTuple
 
 from trimtab.model.schema import Schema
-from trimtab.server.apply.compare import compare
+from trimtab.server.apply.compare import Comparison, compare
 from trimtab.server.apply.empty import empty_object
 from trimtab.server.apply.fieldset import FieldSet, difference, recursive_difference, union
 from trimtab.server.apply.managers import Manager, Managers, Owned, cap, check, decode, encode
@@ -18,6 +18,14 @@ from trimtab.server.apply.types import Root, root_type
 
 # What writes through a door cannot set, unless the kind says otherwise.
 RESET: dict[str, FieldSet] = {"": {"f:status": {}}, "status": {"f:spec": {}}}
+
+
+class View(NamedTuple):
+    """What was and what is to be, in another version of the kind."""
+
+    schema: Schema
+    old: dict[str, Any]
+    new: dict[str, Any]
 
 
 def update_managed_fields(
@@ -31,13 +39,15 @@ def update_managed_fields(
     now: str,
     reset: FieldSet | None = None,
     served: Container[str] | None = None,
+    views: Mapping[str, View] | None = None,
 ) -> list[dict[str, Any]]:
     """`metadata.managedFields` of `new`, which is about to replace `live` (None: it is created). None left: [].
 
     Entries that did not change are shared with those of `live`.
 
     `now` is RFC 3339 in seconds. `reset` are the fields that this door does not write ({} for a kind without a status
-    subresource). Entries of versions that are not `served` are dropped.
+    subresource). Entries of versions that are not `served` are dropped. `views` has both objects by the apiVersions of
+    other entries: a manager owns fields in the version in which it wrote them.
     """
     managers = _managers(live, new, subresource)
     created = live is None or not (live.get("metadata") or {}).get("uid")
@@ -53,6 +63,7 @@ def update_managed_fields(
             now=now,
             reset=RESET.get(subresource, {}) if reset is None else reset,
             served=served,
+            views=views,
         )
     except RecursionError:
         return []  # as the API does with an object that it cannot track
@@ -69,16 +80,18 @@ def updated(
     now: str,
     reset: FieldSet,
     served: Container[str] | None = None,
+    views: Mapping[str, View] | None = None,
 ) -> Managers:
     """The managers after `writer` made `new` of `old`."""
     comparison = compare(kind, old, new)
     if reset:
         comparison = comparison.without(reset)
+    others = {version: _compared(view, reset) for version, view in (views or {}).items()}
     result: Managers = {}
     for manager, owned in managers.items():
         if served is not None and owned.api_version not in served:
             continue
-        fields = disowned(owned.fields, comparison)
+        fields = disowned(owned.fields, others.get(owned.api_version, comparison))
         if fields is owned.fields:
             result[manager] = owned
         elif fields:
@@ -88,6 +101,11 @@ def updated(
         fields = union(taken, before.fields) if before else taken
         result[writer] = Owned(fields, writer.api_version, now)
     return cap(result)
+
+
+def _compared(view: View, reset: FieldSet) -> Comparison:
+    comparison = compare(root_type(view.schema), view.old, view.new)
+    return comparison.without(reset) if reset else comparison
 
 
 def disowned(fields: FieldSet, changes: tuple[FieldSet, FieldSet, FieldSet]) -> FieldSet:

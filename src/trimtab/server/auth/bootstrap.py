@@ -182,6 +182,10 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Which groups are bound to which role, by a binding of the role's name."""
 
+_CERTIFICATES = "system:certificates.k8s.io"
+_APPROVED_SIGNERS = ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown")
+"""Signers of Kubernetes: who has such a role may approve requests for the one, once he may write approvals."""
+
 _CONTROLLERS: dict[str, tuple[Grant, ...]] = {
     "clusterrole-aggregation-controller": (
         (("escalate", "get", "list", "patch", "update", "watch"), (GROUP,), ("clusterroles",)),
@@ -213,6 +217,7 @@ def cluster_roles() -> list[Document]:
         gatherer = name.removeprefix("system:aggregate-to-")
         roles.append(_role(name, [_rule(*grant) for grant in grants], (gatherer,) if gatherer != name else ()))
     roles += [_role(name, [_paths(("get",), paths)]) for name, paths in _PATHS.items()]
+    roles += [_role(f"{_CERTIFICATES}:{name}-approver", [_approves(name)]) for name in _APPROVED_SIGNERS]
     roles += [
         _role(f"system:controller:{n}", [_rule(*grant) for grant in grants]) for n, grants in _CONTROLLERS.items()
     ]
@@ -284,6 +289,11 @@ def _metadata(name: str, labels: dict[str, str]) -> Document:
 
 def _rule(verbs: tuple[str, ...], groups: tuple[str, ...], resources: tuple[str, ...]) -> Document:
     return {"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}
+
+
+def _approves(signer: str) -> Document:
+    rule = _rule(("approve",), ("certificates.k8s.io",), ("signers",))
+    return {**rule, "resourceNames": [f"kubernetes.io/{signer}"]}
 
 
 def _paths(verbs: tuple[str, ...], paths: tuple[str, ...]) -> Document:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -74,6 +74,39 @@ class Issuer:
         subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, None, now, lifetime)
 
+    def certify(
+        self,
+        request: x509.CertificateSigningRequest,
+        usages: Set[str],
+        purposes: Sequence[str],
+        begin: datetime.datetime,
+        end: datetime.datetime,
+    ) -> bytes:
+        """A certificate, as PEM, for the name, the key and the alternative names of a request; for these key usages (names
+        of `x509.KeyUsage`) and extended ones (OIDs), whatever else the request asks for."""
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begin)
+            .not_valid_after(end)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if usages:
+            chosen = {name: name in usages for name in _USAGES}
+            if not chosen["key_agreement"]:
+                chosen["encipher_only"] = chosen["decipher_only"] = False  # they qualify key agreement alone
+            builder = builder.add_extension(x509.KeyUsage(**chosen), critical=True)
+        if purposes:
+            oids = [x509.ObjectIdentifier(purpose) for purpose in purposes]
+            builder = builder.add_extension(x509.ExtendedKeyUsage(oids), critical=False)
+        if names := _alternative_names(request):
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _issue(
         self,
         subject: x509.Name,
@@ -138,6 +171,29 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+_USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
+
+def _alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
+    """Those of the kinds that are handed on."""
+    try:
+        asked = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return []
+    handed_on = (x509.DNSName, x509.IPAddress, x509.RFC822Name, x509.UniformResourceIdentifier)
+    return [name for name in asked if isinstance(name, handed_on)]
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -31,6 +31,15 @@ def private_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
+def guarded_directory(path: Path) -> None:
+    """Make `path` a directory in which not everybody can put things, or refuse it. It may be a link, as to another disk."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & stat.S_IWOTH:
+        raise UnsafeFileError(
+            f"{path} can be written by everybody, who could put another store there: chmod o-w {path}"
+        )
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Replace `path` by a 0600 file with this content: a crash leaves the old one or the new one."""
     try:

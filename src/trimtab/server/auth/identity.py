@@ -81,12 +81,17 @@ class Authenticator:
         *,
         issuer: str,
         audiences: tuple[str, ...],
+        former_issuers: tuple[str, ...] = (),
         static_tokens: Mapping[str, User] | None = None,
         now: Callable[[], float] = time.time,
+        anonymous: bool = True,
     ) -> None:
+        """Tokens of `former_issuers` are accepted as those of `issuer` are. Without `anonymous`, a request without
+        credentials is a 401."""
         self._key = key
         self._reader = reader
         self._issuer = issuer
+        self._former_issuers = former_issuers
         self._audiences = audiences
         self._static = {_digest(token): _with_authenticated(user) for token, user in (static_tokens or {}).items()}
         self._now = now
@@ -94,6 +99,7 @@ class Authenticator:
         self._tokens: dict[bytes, _Known] = {}
         self._dependents: dict[tuple[str, str, str], set[bytes]] = {}
         self._epoch = 0
+        self._nobody = ANONYMOUS if anonymous else None
 
     async def authenticate(self, authorization: str | bytes | None, peer_certificate: bytes | None = None) -> User:
         """The user behind a request. `peer_certificate` is DER. Raises StatusError 401 for a wrong credential."""
@@ -112,10 +118,10 @@ class Authenticator:
             if user is not None:
                 return user
         if authorization is None:
-            return ANONYMOUS
+            return self._nobody
         token = _bearer(authorization)
         if token is None:
-            return ANONYMOUS
+            return self._nobody
         return self._by_known_token(_digest(token))
 
     async def authenticate_token(self, token: str) -> User:
@@ -139,7 +145,8 @@ class Authenticator:
             return user, self._static_audiences(wanted)
         epoch = self._epoch
         claims = self._key.verify(token)
-        claims.check(self._issuer, wanted, self._now())
+        issuer = claims.issuer if claims.issuer in self._former_issuers else self._issuer
+        claims.check(issuer, wanted, self._now())
         await self._check_objects(claims)
         user = service_account_user(claims)
         # While we read, something may have been deleted: then the answer is right for now, and not kept.

@@ -8,6 +8,7 @@ kept in `state.json`, and certificates are not parsed. A certificate and its key
 from __future__ import annotations
 
 import datetime
+import hashlib
 import ipaddress
 import secrets
 import ssl
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trimtab.server.auth.files import UnsafeFileError, private_directory, read_private, write_private
+from trimtab.server.auth.tokens import TokenKey
 
 if TYPE_CHECKING:
     from trimtab.server.auth.certificates import Issuer
@@ -33,6 +35,7 @@ ALWAYS_HOSTS = (
     "kubernetes.default.svc.cluster.local",
 )
 ADMIN, MASTERS = "trimtab-admin", "system:masters"
+PROXY = "front-proxy-client"
 
 DAY = 86_400.0
 CA_DAYS, LEAF_DAYS, RENEW_DAYS = 3650, 365, 30
@@ -45,6 +48,9 @@ class State(msgspec.Struct, frozen=True):
     ca_until: float
     serving_until: float
     admin_until: float
+    proxy_until: float = 0.0
+    token_key: str = ""
+    """The digest of the key for tokens that was last found to be one that can sign."""
 
 
 class Pki(msgspec.Struct, frozen=True):
@@ -77,6 +83,19 @@ class Pki(msgspec.Struct, frozen=True):
         return self.directory / "sa.key"
 
     @property
+    def proxy_ca(self) -> Path:
+        """The authority of the certificate by which servers behind this one know it. It signs nobody else's."""
+        return self.directory / "front-proxy-ca.crt"
+
+    @property
+    def proxy_ca_key(self) -> Path:
+        return self.directory / "front-proxy-ca.key"
+
+    @property
+    def proxy_client(self) -> Path:
+        return self.directory / "front-proxy-client.pem"
+
+    @property
     def state(self) -> Path:
         return self.directory / "state.json"
 
@@ -89,9 +108,14 @@ def ensure_pki(directory: Path, hosts: Iterable[str] = (), *, now: float | None 
     private_directory(directory)
     pki = Pki(directory)
     wanted = tuple(dict.fromkeys((*ALWAYS_HOSTS, *(_normal_host(host) for host in hosts))))
+    _check_authority(pki)
     state = _read_state(pki)
+    tried = "" if state is None else state.token_key
+    token_key = _token_key(pki, tried)
     if state is None or not _complete(pki) or _due(state, wanted, moment):
-        _issue(pki, wanted, moment)
+        _issue(pki, wanted, moment, token_key)
+    elif token_key != tried:
+        write_private(pki.state, msgspec.json.encode(msgspec.structs.replace(state, token_key=token_key)))
     return pki
 
 
@@ -109,10 +133,48 @@ def ssl_context(pki: Pki) -> ssl.SSLContext:
     return context
 
 
+def load_authority(pki: Pki) -> Issuer:
+    """The CA, ready to sign. It is read when it is needed: a server that signs nothing keeps no key."""
+    authority = _load_authority(pki.ca, pki.ca_key)
+    if authority is None:
+        raise UnsafeFileError(f"{pki.ca} and {pki.ca_key} are gone: restart the server to have new ones")
+    return authority
+
+
 def split_pem(pem: bytes) -> tuple[bytes, bytes]:
     """The certificates and the key of a combined PEM file."""
     begin = pem.index(b"-----BEGIN PRIVATE KEY-----")
     return pem[:begin], pem[begin:]
+
+
+def _check_authority(pki: Pki) -> None:
+    """A key without a certificate is what a crash leaves at the first start; the other way round it was lost."""
+    if pki.ca.exists() and not pki.ca_key.exists():
+        raise UnsafeFileError(
+            f"{pki.ca_key} is gone, but {pki.ca} is there: restore the key from a backup, or remove {pki.ca} too "
+            "to have a new authority, which voids all certificates that were issued"
+        )
+
+
+def _token_key(pki: Pki, tried: str) -> str:
+    """The digest of the key for tokens, made if there is none. One that is not the `tried` one must be able to sign."""
+    try:
+        key = read_private(pki.service_account_key)
+    except FileNotFoundError:
+        from trimtab.server.auth.certificates import signing_key
+
+        key = signing_key()
+        write_private(pki.service_account_key, key)
+    digest = hashlib.sha256(key).hexdigest()
+    if digest != tried:
+        try:
+            TokenKey(key).check()
+        except ValueError as error:
+            raise UnsafeFileError(
+                f"{pki.service_account_key} cannot be used: {error}; restore it from a backup, or remove it to have a "
+                "new one, which voids all tokens of service accounts"
+            ) from None
+    return digest
 
 
 def _read_state(pki: Pki) -> State | None:
@@ -123,7 +185,8 @@ def _read_state(pki: Pki) -> State | None:
 
 
 def _complete(pki: Pki) -> bool:
-    files = (pki.ca, pki.ca_key, pki.serving, pki.admin, pki.admin_token, pki.service_account_key)
+    own = (pki.ca, pki.ca_key, pki.serving, pki.admin, pki.admin_token, pki.service_account_key)
+    files = (*own, pki.proxy_ca, pki.proxy_ca_key, pki.proxy_client)
     for path in files:
         try:
             if not read_private(path):
@@ -135,41 +198,49 @@ def _complete(pki: Pki) -> bool:
 
 def _due(state: State, hosts: tuple[str, ...], now: float) -> bool:
     soon = now + RENEW_DAYS * DAY
-    return state.hosts != hosts or min(state.ca_until, state.serving_until, state.admin_until) < soon
+    return state.hosts != hosts or min(state.ca_until, state.serving_until, state.admin_until, state.proxy_until) < soon
 
 
-def _issue(pki: Pki, hosts: tuple[str, ...], now: float) -> None:
-    from trimtab.server.auth.certificates import Issuer, signing_key
-
+def _issue(pki: Pki, hosts: tuple[str, ...], now: float, token_key: str) -> None:
     moment = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(microsecond=0)
     leaf = datetime.timedelta(days=LEAF_DAYS)
-    authority = _load_authority(pki)
-    if authority is None or authority.until < now + RENEW_DAYS * DAY:
-        authority = Issuer.create(f"trimtab-ca@{int(now)}", moment, datetime.timedelta(days=CA_DAYS))
-        write_private(pki.ca_key, authority.key_pem)
-        write_private(pki.ca, authority.certificate_pem)
+    authority = _authority(pki.ca, pki.ca_key, "trimtab-ca", now)
+    proxies = _authority(pki.proxy_ca, pki.proxy_ca_key, "trimtab-front-proxy-ca", now)
     write_private(pki.serving, authority.serving(hosts, moment, leaf))
     write_private(pki.admin, authority.client(ADMIN, (MASTERS,), moment, leaf))
-    if not pki.service_account_key.exists():
-        write_private(pki.service_account_key, signing_key())
+    write_private(pki.proxy_client, proxies.client(PROXY, (), moment, leaf))
     if not pki.admin_token.exists():
         write_private(pki.admin_token, secrets.token_urlsafe(32).encode() + b"\n")
     until = now + LEAF_DAYS * DAY
     # Last: without a state that fits, the next start issues anew, so a crash on the way is harmless.
-    write_private(pki.state, msgspec.json.encode(State(hosts, authority.until, until, until)))
+    state = State(hosts, authority.until, until, until, min(until, proxies.until), token_key)
+    write_private(pki.state, msgspec.json.encode(state))
 
 
-def _load_authority(pki: Pki) -> Issuer | None:
+def _authority(certificate: Path, key: Path, name: str, now: float) -> Issuer:
+    """The one that is there; a new one in place of one that is near its end."""
+    from trimtab.server.auth.certificates import Issuer
+
+    found = _load_authority(certificate, key)
+    if found is None or found.until < now + RENEW_DAYS * DAY:
+        moment = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(microsecond=0)
+        found = Issuer.create(f"{name}@{int(now)}", moment, datetime.timedelta(days=CA_DAYS))
+        write_private(key, found.key_pem)
+        write_private(certificate, found.certificate_pem)
+    return found
+
+
+def _load_authority(certificate_file: Path, key_file: Path) -> Issuer | None:
     from trimtab.server.auth.certificates import Issuer
 
     try:
-        certificate, key = read_private(pki.ca), read_private(pki.ca_key)
+        certificate, key = read_private(certificate_file), read_private(key_file)
     except FileNotFoundError:
         return None
     try:
         return Issuer.load(certificate, key)
     except ValueError as error:
-        raise UnsafeFileError(f"{pki.ca} and {pki.ca_key} cannot be used: {error}") from None
+        raise UnsafeFileError(f"{certificate_file} and {key_file} cannot be used: {error}") from None
 
 
 def _normal_host(host: str) -> str:

@@ -204,6 +204,17 @@ class Authorizer:
                     del self._by_subject[binding.namespace, kind, name]
 
 
+class Fixed(Authorizer):
+    """All is allowed, or nothing is: what kube-apiserver calls AlwaysAllow and AlwaysDeny."""
+
+    def __init__(self, *, allowed: bool) -> None:
+        super().__init__()
+        self._decision = _ALLOWED if allowed else Decision(False, "Everything is forbidden.")
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        return _ALLOWED if MASTERS in attributes.user.groups else self._decision
+
+
 def denial(attributes: Attributes, reason: str = "") -> StatusError:
     """The 403 of a request that was not allowed."""
     why = _sanitized(_refusal(attributes))

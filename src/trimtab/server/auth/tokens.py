@@ -1,4 +1,4 @@
-"""Service-account tokens: JSON Web Tokens (RFC 7519) signed with ES256, with the claims that Kubernetes puts in them.
+"""Service-account tokens: JSON Web Tokens (RFC 7519) with the claims that Kubernetes puts in them.
 
 Nothing of a token is believed, or even parsed beyond its length and its three parts, before the signature was verified.
 `cryptography` is imported at the first use of the key.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ import msgspec
 from trimtab.server.auth.wording import quoted_list
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from trimtab.server.auth.signatures import Signer
 
 LEEWAY = 60.0
 """Seconds by which clocks may differ: a token is accepted this long before and after its time."""
@@ -91,6 +90,10 @@ class ServiceAccountClaims:
         return self._claims.kubernetes.serviceaccount.uid
 
     @property
+    def issuer(self) -> str:
+        return self._claims.iss
+
+    @property
     def jti(self) -> str:
         return self._claims.jti
 
@@ -146,61 +149,50 @@ class TokenKey:
 
     def __init__(self, private_pem: bytes) -> None:
         self._pem = private_pem
-        self._loaded: tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey, str] | None = None
+        self._loaded: Signer | None = None
+
+    def check(self) -> None:
+        """Raises ValueError when the key is not one that can sign."""
+        self._signer()
 
     def sign(self, claims: bytes) -> str:
         """A compact JWS over the encoded claims."""
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-
-        private, _, key_id = self._keys()
-        header = msgspec.json.encode({"alg": "ES256", "kid": key_id})
+        signer = self._signer()
+        header = msgspec.json.encode({"alg": signer.algorithm, "kid": signer.key_id})
         signed = _encode(header) + "." + _encode(claims)
-        r, s = decode_dss_signature(private.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
-        return signed + "." + _encode(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
+        return signed + "." + _encode(signer.sign(signed.encode()))
 
     def verify(self, token: str) -> ServiceAccountClaims:
         """The claims of a token that this key signed; their time, issuer and audience are still to be checked."""
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-
         parts = token.split(".", 3)
         if len(parts) != 3 or not token.isascii():
             raise InvalidTokenError(INVALID)
-        _, public, key_id = self._keys()
+        signer = self._signer()
         header, payload, signature = (_decode(part) for part in parts)
         # One algorithm and one key: what the header says can only be right or wrong, never a choice.
         try:
             said = msgspec.json.decode(header, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise InvalidTokenError(INVALID) from None
-        if said.get("alg") != "ES256" or said.get("kid", key_id) != key_id or "crit" in said or len(signature) != 64:
+        if said.get("alg") != signer.algorithm or said.get("kid", signer.key_id) != signer.key_id or "crit" in said:
             raise InvalidTokenError(INVALID)
-        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-        try:
-            signed = token.rpartition(".")[0].encode()
-            public.verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
-        except InvalidSignature:
-            raise InvalidTokenError("invalid signature") from None
+        if not signer.verify(signature, token.rpartition(".")[0].encode()):
+            raise InvalidTokenError("invalid signature")
         try:
             return ServiceAccountClaims(msgspec.json.decode(payload, type=_Claims))
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise InvalidTokenError(INVALID) from None
 
-    def _keys(self) -> tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey, str]:
-        if self._loaded is None:
-            from cryptography.hazmat.primitives import serialization
-            from cryptography.hazmat.primitives.asymmetric import ec
+    def jwk(self) -> dict[str, str]:
+        """The public key as a JSON Web Key (RFC 7517), for others to verify with."""
+        signer = self._signer()
+        return {"use": "sig", "kid": signer.key_id, "alg": signer.algorithm, **signer.public}
 
-            private = serialization.load_pem_private_key(self._pem, None)
-            if not isinstance(private, ec.EllipticCurvePrivateKey) or not isinstance(private.curve, ec.SECP256R1):
-                raise ValueError("the key for service-account tokens is not a P-256 key")
-            public = private.public_key()
-            encoded = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-            self._loaded = (private, public, _encode(hashlib.sha256(encoded).digest()))
+    def _signer(self) -> Signer:
+        if self._loaded is None:
+            from trimtab.server.auth.signatures import load_signer
+
+            self._loaded = load_signer(self._pem)
         return self._loaded
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trimtab.model.errors import FieldError, FieldProblem
@@ -22,6 +22,7 @@ from trimtab.server.builtin.problems import (
 )  # fmt: skip
 from trimtab.server.strategy import Document
 
+GROUP = "admissionregistration.k8s.io"
 MAX_CONDITIONS = 64
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 SIDE_EFFECTS = ("None", "NoneOnDryRun")
@@ -42,7 +43,7 @@ class WebhookConfiguration(Native):
             path = f"webhooks[{index}]"
             errors += _webhook(hook, path)
             if checks_conditions:
-                errors += _conditions(hook.get("matchConditions") or [], f"{path}.matchConditions")
+                errors += condition_problems(hook.get("matchConditions") or [], f"{path}.matchConditions", _expression)
             errors += admission_review_versions(
                 hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
             )
@@ -59,23 +60,23 @@ class WebhookConfiguration(Native):
 def _webhook(hook: dict[str, Any], path: str) -> list[FieldError]:
     errors = _qualified(hook.get("name", ""), f"{path}.name")
     for index, rule in enumerate(hook.get("rules") or []):
-        errors += _rule(rule, f"{path}.rules[{index}]")
-    errors += _one_of(hook, path, "failurePolicy", ("Fail", "Ignore"))
-    errors += _one_of(hook, path, "matchPolicy", ("Equivalent", "Exact"))
+        errors += rule_problems(rule, f"{path}.rules[{index}]")
+    errors += one_of(hook, path, "failurePolicy", ("Fail", "Ignore"))
+    errors += one_of(hook, path, "matchPolicy", ("Equivalent", "Exact"))
     if hook.get("sideEffects") is None:
         errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(SIDE_EFFECTS)}"))
-    errors += _one_of(hook, path, "sideEffects", SIDE_EFFECTS)
+    errors += one_of(hook, path, "sideEffects", SIDE_EFFECTS)
     timeout = hook.get("timeoutSeconds")
     if timeout is not None and not 1 <= timeout <= 30:
         why = "the timeout value must be between 1 and 30 seconds"
         errors.append(invalid(f"{path}.timeoutSeconds", timeout, why))
     for field in ("namespaceSelector", "objectSelector"):
         errors += label_selector(hook.get(field), f"{path}.{field}")
-    errors += _one_of(hook, path, "reinvocationPolicy", ("IfNeeded", "Never"))
+    errors += one_of(hook, path, "reinvocationPolicy", ("IfNeeded", "Never"))
     return errors + webhook_client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
-def _one_of(hook: dict[str, Any], path: str, field: str, allowed: tuple[str, ...]) -> list[FieldError]:
+def one_of(hook: dict[str, Any], path: str, field: str, allowed: tuple[str, ...]) -> list[FieldError]:
     value = hook.get(field)
     return [] if value is None or value in allowed else [unsupported(f"{path}.{field}", value, allowed)]
 
@@ -90,7 +91,8 @@ def _qualified(name: str, path: str) -> list[FieldError]:
     return []
 
 
-def _rule(rule: dict[str, Any], path: str) -> list[FieldError]:
+def rule_problems(rule: dict[str, Any], path: str) -> list[FieldError]:
+    """What is wrong with a rule of a webhook, or of a policy."""
     operations = rule.get("operations") or []
     errors = []
     if not operations:
@@ -114,7 +116,7 @@ def _rule(rule: dict[str, Any], path: str) -> list[FieldError]:
         if not version:
             errors.append(required(f"{path}.apiVersions[{index}]"))
     errors += _resources(rule.get("resources") or [], f"{path}.resources")
-    return errors + _one_of(rule, path, "scope", ("*", "Cluster", "Namespaced"))
+    return errors + one_of(rule, path, "scope", ("*", "Cluster", "Namespaced"))
 
 
 def _resources(resources: list[str], path: str) -> list[FieldError]:
@@ -153,7 +155,10 @@ def _conditions_of(configuration: Document) -> list[Any]:
     return [hook.get("matchConditions") or [] for hook in configuration.get("webhooks") or []]
 
 
-def _conditions(conditions: list[dict[str, Any]], path: str) -> list[FieldError]:
+def condition_problems(
+    conditions: list[dict[str, Any]], path: str, check: Callable[[str, str], list[FieldError]]
+) -> list[FieldError]:
+    """What is wrong with matchConditions; `check` judges an expression at its path."""
     errors = []
     seen = set()
     if len(conditions) > MAX_CONDITIONS:
@@ -161,7 +166,8 @@ def _conditions(conditions: list[dict[str, Any]], path: str) -> list[FieldError]
         errors.append(FieldError(path, FieldProblem.TOO_MANY, len(conditions), why))
     for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        errors += _expression(condition.get("expression", "").strip(), f"{where}.expression")
+        expression = condition.get("expression", "").strip()
+        errors += check(expression, f"{where}.expression") if expression else [required(f"{where}.expression")]
         name = condition.get("name", "")
         if not name:
             errors.append(required(f"{where}.name"))
@@ -174,8 +180,6 @@ def _conditions(conditions: list[dict[str, Any]], path: str) -> list[FieldError]
 
 
 def _expression(expression: str, path: str) -> list[FieldError]:
-    if not expression:
-        return [required(path)]
     from trimtab.model.cel import CelError, WrongResult
     from trimtab.model.cel.errors import InstantiationError
     from trimtab.server.admission.webhook_expressions import compiled
@@ -191,13 +195,12 @@ def _expression(expression: str, path: str) -> list[FieldError]:
     return []
 
 
-_GROUP = "admissionregistration.k8s.io"
 STRATEGIES = tuple(
     WebhookConfiguration(
         kind(
             f"io.k8s.api.admissionregistration.v1.{name}",
             f"{name.lower()}s",
-            group=_GROUP,
+            group=GROUP,
             namespaced=False,
             categories=("api-extensions",),
         )

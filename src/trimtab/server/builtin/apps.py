@@ -7,7 +7,6 @@ from typing import Any
 
 from trimtab.model.errors import FieldError, StatusError
 from trimtab.model.kind import Column, Scale
-from trimtab.model.metadata import dns_label_problems
 from trimtab.model.selectors import LabelSelector
 from trimtab.server.builtin import gosource
 from trimtab.server.builtin.native import AGE, NAME, Native, kind
@@ -24,15 +23,8 @@ from trimtab.server.builtin.problems import (
     required,
     unsupported,
 )
+from trimtab.server.builtin.workloads import WIDE, containers_of, name_warnings, replicas_problems, selector_text
 from trimtab.server.strategy import Document
-
-_COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
-           "unavailableReplicas", "fullyLabeledReplicas", "collisionCount")  # fmt: skip
-_WIDE = (
-    Column("Containers", "", priority=1, description="Names of each container in the template."),
-    Column("Images", "", priority=1, description="Images referenced by each container in the template."),
-    Column("Selector", ".spec.selector", priority=1),
-)
 
 
 class Deployment(Native):
@@ -43,7 +35,7 @@ class Deployment(Native):
         Column("Up-to-date", ".status.updatedReplicas"),
         Column("Available", ".status.availableReplicas"),
         AGE,
-        *_WIDE,
+        *WIDE,
     )
 
     def bumps_generation(self, new: Document, old: Document) -> bool:
@@ -61,7 +53,7 @@ class Deployment(Native):
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         if subresource == "status":
-            return _status(new.get("status") or {})
+            return replicas_problems(new.get("status") or {})
         spec = new.get("spec") or {}
         errors = not_negative("spec.replicas", spec.get("replicas"))
         errors += _selector_and_template(spec)
@@ -75,7 +67,7 @@ class Deployment(Native):
         return errors + _same_selector(spec, old)
 
     def warnings(self, new: Document, old: Document | None) -> Sequence[str]:
-        return _name_warnings(new, old)
+        return name_warnings(new, old)
 
     def row(self, obj: Document) -> Sequence[Any]:
         status = obj.get("status") or {}
@@ -96,7 +88,7 @@ class ReplicaSet(Native):
         Column("Current", ".status.replicas", "integer"),
         Column("Ready", ".status.readyReplicas", "integer"),
         AGE,
-        *_WIDE,
+        *WIDE,
     )
 
     def complete(self, obj: Document) -> None:
@@ -104,7 +96,7 @@ class ReplicaSet(Native):
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         if subresource == "status":
-            return _status(new.get("status") or {})
+            return replicas_problems(new.get("status") or {})
         spec = new.get("spec") or {}
         errors = not_negative("spec.replicas", spec.get("replicas"))
         errors += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -112,7 +104,7 @@ class ReplicaSet(Native):
         return errors + _same_selector(spec, old)
 
     def warnings(self, new: Document, old: Document | None) -> Sequence[str]:
-        return _name_warnings(new, old)
+        return name_warnings(new, old)
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {"status.replicas": str(at(obj, "status", "replicas") or 0)}
@@ -206,39 +198,8 @@ def _strategy(strategy: Document, path: str) -> list[FieldError]:
     return [invalid_go(path, shown, 'supported values: "Recreate", "RollingUpdate"')]
 
 
-def _status(status: Document) -> list[FieldError]:
-    errors = []
-    for field in _COUNTS:
-        errors += not_negative(f"status.{field}", status.get(field))
-    replicas = status.get("replicas") or 0
-    for field in ("updatedReplicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
-        if (status.get(field) or 0) > replicas:
-            errors.append(invalid(f"status.{field}", status[field], "cannot be greater than status.replicas"))
-    available = status.get("availableReplicas") or 0
-    if available > (status.get("readyReplicas") or 0):
-        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
-    return errors
-
-
-def _name_warnings(new: Document, old: Document | None) -> Sequence[str]:
-    problems = dns_label_problems(new["metadata"].get("name", "")) if old is None else []
-    if not problems:
-        return ()
-    why = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended"
-    return (f"metadata.name: {why}: [{' '.join(problems)}]",)
-
-
 def _wide(obj: Document) -> Sequence[Any]:
-    containers = at(obj, "spec", "template", "spec", "containers") or []
-    try:
-        selector = str(LabelSelector.from_document(at(obj, "spec", "selector") or {}))
-    except StatusError:
-        selector = "<invalid>"
-    return (
-        ",".join(container.get("name", "") for container in containers),
-        ",".join(container.get("image", "") for container in containers),
-        selector,
-    )
+    return (*containers_of(at(obj, "spec", "template")), selector_text(at(obj, "spec", "selector")))
 
 
 _SCALE = Scale(".spec.replicas", ".status.replicas", ".spec.selector")

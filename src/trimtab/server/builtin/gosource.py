@@ -35,10 +35,31 @@ def label_selector(selector: Mapping[str, Any] | None) -> str:
     return f"v1.LabelSelector{{MatchLabels:{labels}, MatchExpressions:[]v1.LabelSelectorRequirement{listed}}}"
 
 
+def label_selector_text(selector: Mapping[str, Any]) -> str:
+    """A selector as its String method writes it."""
+    labels = selector.get("matchLabels") or {}
+    listed = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
+    requirements = "".join(
+        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{listed}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{requirements}}},}}"
+    )
+
+
 def int_or_string(value: int | str) -> str:
     if isinstance(value, str):
         return f"intstr.IntOrString{{Type:1, IntVal:0, StrVal:{quoted(value)}}}"
     return f'intstr.IntOrString{{Type:0, IntVal:{value}, StrVal:""}}'
+
+
+def numbers(values: Iterable[int] | None) -> str:
+    if values is None:
+        return "[]int32(nil)"
+    return f"[]int32{{{', '.join(map(str, values))}}}"
 
 
 def quantity(text: str) -> str:

@@ -34,6 +34,7 @@ _LATEST = re.compile(r"(?:[^/@]*/)*[^/:@]+(?::latest)?")
 
 class Pod(Native):
     returns_deleted = True
+    subresources = ("binding", "eviction")
     selectable: Mapping[str, str] = {
         field: field
         for field in ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",

@@ -20,6 +20,14 @@ class GoFieldError(FieldError, frozen=True):
         return f"{text}: {self.detail}" if self.detail else text
 
 
+class SilentFieldError(FieldError, frozen=True):
+    """An error whose value the real server does not print."""
+
+    @property
+    def body(self) -> str:
+        return f"{self.problem.value[0]}: {self.detail}"
+
+
 def required(path: str, detail: str = "") -> FieldError:
     return FieldError(path, FieldProblem.REQUIRED, None, detail)
 
@@ -35,6 +43,20 @@ def invalid_go(path: str, source: str, detail: str) -> FieldError:
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
     listed = ", ".join(f'"{word}"' for word in allowed)
     return FieldError(path, FieldProblem.UNSUPPORTED, value, f"supported values: {listed}" if listed else "")
+
+
+def unsupported_go(path: str, source: str, allowed: Iterable[str]) -> FieldError:
+    listed = ", ".join(f'"{word}"' for word in allowed)
+    return GoFieldError(path, FieldProblem.UNSUPPORTED, source, f"supported values: {listed}")
+
+
+def invalid_whole(path: str, detail: str) -> FieldError:
+    """An error that tells no value."""
+    return SilentFieldError(path, FieldProblem.INVALID, None, detail)
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    return FieldError(path, FieldProblem.TOO_MANY, count, f"must have at most {limit} items")
 
 
 def forbidden(path: str, detail: str) -> FieldError:

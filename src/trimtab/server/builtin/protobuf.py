@@ -29,6 +29,7 @@ Convert = Callable[[Message], Any]
 _API = "k8s.io.api."
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
 _CRD = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1."
+_AGGREGATION = "k8s.io.kube_aggregator.pkg.apis.apiregistration."
 _UNKNOWN = "k8s.io.apimachinery.pkg.runtime.Unknown"
 _EPOCH = datetime(1970, 1, 1)  # without a zone, which would be written too
 
@@ -60,6 +61,8 @@ def message_name(api_version: str, kind: str) -> str | None:
         return _META + kind
     if group == "apiextensions.k8s.io":
         name = f"{_CRD.removesuffix('v1.')}{version}.{kind}"
+    elif group == "apiregistration.k8s.io":
+        name = f"{_AGGREGATION}{version}.{kind}"
     else:
         name = f"{_API}{group.split('.')[0] or 'core'}.{version}.{kind}"
     try:
@@ -214,6 +217,7 @@ _SPECIAL: dict[str, Convert] = {
     "k8s.io.apimachinery.pkg.api.resource.Quantity": lambda message: message.string,
     _API + "authentication.v1.ExtraValue": lambda message: list(message.items),
     _API + "authorization.v1.ExtraValue": lambda message: list(message.items),
+    _API + "certificates.v1.ExtraValue": lambda message: list(message.items),
     _CRD + "JSON": _raw,
     _CRD + "JSONSchemaPropsOrBool": _schema_or_bool,
     _CRD + "JSONSchemaPropsOrArray": _schema_or_array,

@@ -56,6 +56,8 @@ def definition_of(kind: Kind) -> str:
     """The OpenAPI name of a kind's schema."""
     if kind.group == "apiextensions.k8s.io":
         return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{kind.version}.{kind.kind}"
+    if kind.group == "apiregistration.k8s.io":
+        return f"io.k8s.kube-aggregator.pkg.apis.apiregistration.{kind.version}.{kind.kind}"
     return f"io.k8s.api.{kind.group.split('.')[0] or 'core'}.{kind.version}.{kind.kind}"
 
 

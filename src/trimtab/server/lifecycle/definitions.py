@@ -4,17 +4,22 @@ takes its objects with it first."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import ssl
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from trimtab.model.clock import format_time
+from trimtab.model.errors import StatusError
+from trimtab.model.logs import log
 from trimtab.server.custom import strategies
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
-from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query
+from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query, StoreError
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -45,9 +50,11 @@ class Definitions:
 
     async def load(self) -> None:
         page = await self._server.store.list(Query(resource=RESOURCE))
-        self._since = page.revision
+        for name in self._kinds.keys() - {entry.key.name for entry in page.entries}:
+            self._withdraw(name)
         for entry in page.entries:
             await self._reconcile(entry)
+        self._since = page.revision
 
     async def decided(self, revision: int) -> None:
         """Until the definition of this revision has its conditions. Whoever makes one asks for them next, as `kubectl wait`
@@ -58,11 +65,18 @@ class Definitions:
                     await self._news.wait()
 
     async def run(self) -> None:
+        missed = False
         while True:
             try:
+                if missed:
+                    await self.load()
+                missed = True  # whatever ends the watch
                 await self._follow()
             except Gone:  # so many changes at once that some were missed
-                await self.load()
+                continue
+            except (StoreError, StatusError) as error:
+                log.warning("definitions cannot be followed now", error=str(error))
+                await self._server.clock.sleep(RETRY)
 
     async def _follow(self) -> None:
         async with aclosing(self._server.store.watch(Query(resource=RESOURCE), self._since)) as batches:
@@ -86,7 +100,9 @@ class Definitions:
         if definition["metadata"].get("deletionTimestamp"):
             if CLEANUP in (definition["metadata"].get("finalizers") or ()) and name not in self._cleanups:
                 self._serve(definition)
-                task = self._server.spawn(self._clean_up(definition), f"clean up {name}")
+                task = self._server.spawn(
+                    self._server.insist(partial(self._clean_up, definition), f"clean up {name}"), f"clean up {name}"
+                )
                 self._cleanups[name] = task
                 task.add_done_callback(lambda _: self._cleanups.pop(name, None))
             return
@@ -119,6 +135,10 @@ class Definitions:
         if conflicts:
             _set_condition(status, "NamesAccepted", "False", _CONFLICTS[_kind_of(names, taken)], conflicts[0], now)
             _set_condition(status, "Established", "False", "NotAccepted", "not all names are accepted", now, keep=True)
+        elif _has_bad_bundle(definition):
+            _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+            text = "The conversion webhook CABundle is invalid"
+            _set_condition(status, "Established", "False", "InvalidCABundle", text, now, keep=True)
         else:
             _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
             _set_condition(
@@ -156,11 +176,7 @@ class Definitions:
         if self._specs.get(name) == spec:
             return
         self._specs[name] = spec
-        made = list(strategies(definition))
-        stored = next(Served(strategy, self._server.store) for strategy, is_stored in made if is_stored)
-        served = [
-            stored if is_stored else Served(strategy, self._server.store, stored=stored) for strategy, is_stored in made
-        ]
+        served = self._made(definition)
         paths = [(one.kind.group, one.kind.version, one.kind.plural) for one in served]
         offered = {version["name"] for version in definition["spec"]["versions"] if version.get("served")}
         for path in self._kinds.get(name, ()):
@@ -172,6 +188,22 @@ class Definitions:
             if one.kind.version in offered:
                 self._server.registry.add(one)
         self._kinds[name] = [path for path in paths if path[1] in offered]
+
+    def _made(self, definition: Document) -> list[Served]:
+        """Its versions, each with the way to the one that is stored."""
+        store, made = self._server.store, list(strategies(definition))
+        converter = self._server.converters.of(definition)
+        if converter is not None:
+            from trimtab.server.conversion.serving import converting
+
+            return converting(made, store, converter)
+        stored = next(Served(strategy, store) for strategy, is_stored in made if is_stored)
+        served = [stored if is_stored else Served(strategy, store, stored=stored) for strategy, is_stored in made]
+        if len(served) > 1:
+            schemas = {one.kind.api_version: one.kind.schema for one in served}
+            for one in served:
+                one.schemas = schemas
+        return served
 
     def _withdraw(self, name: str) -> None:
         self._specs.pop(name, None)
@@ -192,12 +224,15 @@ class Definitions:
 
         await self._server.acts.modify(self._served, "", name, terminating, "status")
         spec = definition["spec"]
-        served = self._server.registry.of_resource(spec["group"], spec["names"]["plural"])
+        served = self._server.registry.storages().get(f"{spec['names']['plural']}.{spec['group']}")
         while served is not None:
             query = Query(resource=served.strategy.storage)
-            for entry in (await served.backend.list(query)).entries:
-                await self._server.acts.remove(served, entry.key.namespace, entry.key.name)
-            if not (await served.backend.list(query)).entries:
+            for entry in (await served.source.list(query)).entries:
+                try:
+                    await self._server.acts.remove(served, entry.key.namespace, entry.key.name)
+                except StatusError as error:  # refused, or its conversion fails: it may work later
+                    log.warning("an object of an ending kind stays", kind=name, error=error.message)
+            if not (await served.source.list(query)).entries:
                 break
             await self._server.clock.sleep(RETRY)
 
@@ -217,6 +252,19 @@ _CONFLICTS = {
     "kind": "KindConflict",
     "listKind": "ListKindConflict",
 }
+
+
+def _has_bad_bundle(definition: Document) -> bool:
+    """Whether the authority of a conversion webhook is none; "" is that of the system."""
+    webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}
+    bundle = (webhook.get("clientConfig") or {}).get("caBundle")
+    if not bundle:
+        return False
+    try:
+        ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        return True
+    return False
 
 
 def _all_names(names: Document) -> list[str]:

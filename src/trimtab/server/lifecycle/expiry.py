@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab.store.contract import Conflict, Op
+from trimtab.model.errors import StatusError
+from trimtab.model.logs import log
+from trimtab.store.contract import Conflict, Op, StoreError
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -18,13 +20,16 @@ class Expiry:
 
     async def run(self) -> None:
         while True:
-            await self.sweep()
+            try:
+                await self.sweep()
+            except (StoreError, StatusError) as error:
+                log.warning("what has expired stays for now", error=str(error))
             await self._server.clock.sleep(PERIOD)
 
     async def sweep(self) -> int:
         """Remove what has expired; returns how many."""
         removed = 0
-        while entries := await self._server.store.expired(self._server.clock.now().timestamp()):
+        while entries := await self._server.store.expired(self._server.steady()):
             for entry in entries:
                 served = self._server.registry.storages()[entry.key.resource]
                 try:

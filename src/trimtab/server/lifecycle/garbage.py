@@ -18,6 +18,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import orjson
 
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
@@ -25,13 +26,14 @@ from trimtab.server.deletes import FOREGROUND, ORPHAN
 from trimtab.server.options import DeleteOptions
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
-from trimtab.store.contract import Change, Entry, Gone, Key, Op, Query
+from trimtab.store.contract import Change, Entry, Gone, Key, Op, Page, Query, StoreError
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 
 RETRY = 1.0
+PAGE = 500
 
 
 class _Reference(msgspec.Struct, rename="camel", frozen=True):
@@ -99,17 +101,32 @@ class Garbage:
     async def _watch(self, served: Served) -> None:
         query = Query(resource=served.strategy.storage)
         while True:
-            page = await served.backend.list(query)
-            for entry in page.entries:
-                self._observe(entry)
-            self._listed(query.resource)
             try:
-                async with aclosing(served.backend.watch(query, page.revision)) as batches:
+                page = await self._list(served, query)
+                self._listed(query.resource)
+                async with aclosing(served.source.watch(query, page.revision)) as batches:
                     async for batch in batches:
                         for change in batch.changes:
                             self._changed(change)
             except Gone:
                 self._unlisted.add(query.resource)
+            except (StatusError, StoreError) as error:  # a service that holds the kind is down, or the disk fails
+                self._unlisted.add(query.resource)
+                log.warning("garbage collection waits for a kind", kind=query.resource, error=str(error))
+                await self._server.clock.sleep(RETRY)
+
+    async def _list(self, served: Served, query: Query) -> Page:
+        """In pages: what a service holds may be much more than what fits here."""
+        after, revision = None, None
+        while True:
+            page = await served.source.list(
+                msgspec.structs.replace(query, limit=PAGE, after=after, revision=revision, counted=False)
+            )
+            for entry in page.entries:
+                self._observe(entry)
+            if page.after is None:
+                return page
+            after, revision = page.after, page.revision
 
     def _listed(self, resource: str) -> None:
         """An owner may have gone after its dependents were judged and before its kind was listed, and a list tells no
@@ -189,10 +206,10 @@ class Garbage:
         served = self._server.registry.storages().get(key.resource)
         if served is None:
             return
-        entry = await served.backend.get(key)
+        entry = await served.source.get(key)
         if entry is None:
             return
-        document = served.decode(entry)
+        document: Document = orjson.loads(entry.value)  # its metadata: the same in all versions
         metadata = document["metadata"]
         finalizers = metadata.get("finalizers") or ()
         if metadata.get("deletionTimestamp"):
@@ -237,7 +254,7 @@ class Garbage:
             return Owner.SOLID  # nobody can say; leave it alone
         if owner.kind.namespaced and not namespace:
             return Owner.SOLID  # a cluster-scoped object cannot be owned by a namespaced one
-        found = await owner.backend.get(owner.key(namespace if owner.kind.namespaced else "", reference["name"]))
+        found = await owner.source.get(owner.key(namespace if owner.kind.namespaced else "", reference["name"]))
         if found is None:
             return Owner.ABSENT
         metadata = _decoder.decode(found.value).metadata
@@ -252,7 +269,7 @@ class Garbage:
         blocked = False
         for dependent in list(self._dependents.get(uid, ())):
             kind = self._server.registry.storages().get(dependent.resource)
-            entry = await kind.backend.get(dependent) if kind else None
+            entry = await kind.source.get(dependent) if kind else None
             if entry is None:
                 continue
             references = _decoder.decode(entry.value).metadata.owner_references or ()

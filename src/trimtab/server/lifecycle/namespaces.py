@@ -4,7 +4,7 @@ expect to find in it (the `default` service account, the CA as `kube-root-ca.crt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ import orjson
 
 from trimtab.model.errors import StatusError, forbidden, not_found
 from trimtab.model.kind import Kind
+from trimtab.model.logs import log
+from trimtab.server.options import DeleteOptions
 from trimtab.server.registry import Served
-from trimtab.store.contract import Entry, Gone, Key, Op, Query
+from trimtab.store.contract import Entry, Gone, Key, Op, Query, StoreError
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 UNDELETABLE = ("default", "kube-system", "kube-public")
 FURNITURE = (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"))
+BACKGROUND = DeleteOptions(propagation="Background")
+"""What goes with its namespace leaves nothing behind, whatever its kind does otherwise."""
 RETRY = 1.0
 
 
@@ -71,6 +75,9 @@ class Namespaces:
                 await follow()
             except Gone:
                 continue  # changes were missed: look at all of them again
+            except StoreError as error:
+                log.warning("namespaces cannot be followed now", error=str(error))
+                await self._server.clock.sleep(RETRY)
 
     async def _follow_furniture(self, resource: str, name: str) -> None:
         """What every namespace has is made anew when someone deletes it."""
@@ -100,7 +107,9 @@ class Namespaces:
             if b'"deletionTimestamp"' not in entry.value:
                 return
             running.cancel()
-        task = self._tasks[name] = self._server.spawn(self._reconcile(name), f"namespace {name}")
+        task = self._tasks[name] = self._server.spawn(
+            self._server.insist(partial(self._reconcile, name), f"namespace {name}"), f"namespace {name}"
+        )
         task.add_done_callback(lambda done: self._ended(name, done))
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
@@ -135,9 +144,11 @@ class Namespaces:
         """Delete everything in the namespace, then let it go. Says in conditions what it waits for."""
         while True:
             remaining = await self._delete_content(name)
-            if not remaining:
+            elsewhere, unknown = await self._server.aggregator.empty(name)
+            remaining |= elsewhere
+            if not remaining and not unknown:
                 break
-            await self._report(name, remaining)
+            await self._report(name, remaining, unknown)
             await self._server.clock.sleep(RETRY)
         if await self._held_by_others(name):
             await self._report(name, {})
@@ -154,20 +165,20 @@ class Namespaces:
             if not served.kind.namespaced or "delete" not in self._server.verbs(served):
                 continue
             query = Query(resource=served.strategy.storage, namespace=name)
-            for entry in (await served.backend.list(query)).entries:
+            for entry in (await served.source.list(query)).entries:
                 try:
-                    await self._server.acts.remove(served, name, entry.key.name)
+                    await self._server.acts.remove(served, name, entry.key.name, BACKGROUND)
                 except StatusError as error:
                     if error.code != 404:
                         raise
-            left = (await served.backend.list(query)).entries
+            left = (await served.source.list(query)).entries
             if left:
                 remaining[served.kind.resource] = left
         return remaining
 
-    async def _report(self, name: str, remaining: dict[str, list[Entry]]) -> None:
+    async def _report(self, name: str, remaining: dict[str, list[Entry]], unknown: Sequence[str] = ()) -> None:
         """What the real server's namespace controller says, in its conditions."""
-        wanted = _conditions(remaining)
+        wanted = _conditions(remaining, unknown)
         now = self._server.timestamp()
 
         def change(namespace: dict[str, Any]) -> None:
@@ -189,7 +200,10 @@ class Namespaces:
         await self._server.acts.modify(self._served, "", name, change)
 
 
-def _conditions(remaining: dict[str, list[Entry]]) -> list[dict[str, str]]:
+def _conditions(remaining: dict[str, list[Entry]], unknown: Sequence[str]) -> list[dict[str, str]]:
+    stale = ", ".join(f"{group}: stale GroupVersion discovery: {group}" for group in unknown)
+    undiscovered = f"Discovery failed for some groups, {len(unknown)} failing: unable to retrieve the complete list of "
+    undiscovered += f"server APIs: {stale}"
     kinds = ", ".join(f"{kind} has {len(entries)} resource instances" for kind, entries in sorted(remaining.items()))
     finalizers: dict[str, int] = {}
     for entries in remaining.values():
@@ -199,7 +213,10 @@ def _conditions(remaining: dict[str, list[Entry]]) -> list[dict[str, str]]:
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
     return [
         _condition(
-            "NamespaceDeletionDiscoveryFailure", "", "ResourcesDiscovered", "All resources successfully discovered"
+            "NamespaceDeletionDiscoveryFailure",
+            undiscovered if unknown else "",
+            "DiscoveryFailed" if unknown else "ResourcesDiscovered",
+            "All resources successfully discovered",
         ),
         _condition(
             "NamespaceDeletionGroupVersionParsingFailure",

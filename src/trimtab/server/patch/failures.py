@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from trimtab.model.errors import StatusError, bad_request
@@ -39,4 +40,12 @@ def printed(value: Any) -> str:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return _float(value) if isinstance(value, float) else str(value)
+
+
+def _float(value: float) -> str:
+    """In the fewest digits, and with an exponent only from 1e+21 on and below 1e-04."""
+    if value and not 1e-4 <= abs(value) < 1e21:
+        digits, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+        return f"{digits}e{exponent[0]}{exponent[1:]:0>2}"
+    return f"{Decimal(repr(value)).normalize():f}"
