@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from trimtab.client.config import Config, ConfigError, in_cluster, load, unix
 from trimtab.client.credentials import REREAD, Identity, TokenFile
-from trimtab.client.kubeconfig import read
+from trimtab.client.kubeconfig import parse, read
 
 SERVER = "https://127.0.0.1:6443"
 V1 = "client.authentication.k8s.io/v1"
@@ -308,3 +308,45 @@ def test_outside_of_a_cluster_it_says_so(tmp_path: Path) -> None:
         in_cluster({}, tmp_path)
     with pytest.raises(ConfigError, match=r"token does not exist"):
         in_cluster({"KUBERNETES_SERVICE_HOST": "h"}, tmp_path)
+
+
+SELF_CONTAINED = {
+    "current-context": "c",
+    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+    "clusters": [{"name": "k", "cluster": {"server": "https://example.test:6443"}}],
+    "users": [{"name": "u", "user": {"token": "hush"}}],
+}
+
+
+def test_a_kubeconfig_from_elsewhere_is_read_when_it_holds_all_it_needs() -> None:
+    config = parse(json.dumps(SELF_CONTAINED).encode(), source="Secret p/k")
+    assert config.server == "https://example.test:6443"
+    assert "hush" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "change", "says"),
+    [
+        ("clusters", "cluster", {"certificate-authority": "/etc/ca.crt"}, "certificate-authority-data instead"),
+        ("clusters", "cluster", {"server": "unix:///run/x.sock"}, "https address"),
+        ("clusters", "cluster", {"server": "http://example.test"}, "https address"),
+        ("users", "user", {"client-key": "key.pem", "client-key-data": "eA=="}, "client-key-data instead"),
+        ("users", "user", {"client-certificate": "c.pem"}, "client-certificate-data instead"),
+        ("users", "user", {"tokenFile": "/var/run/token"}, "give token instead"),
+        (
+            "users",
+            "user",
+            {"exec": {"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}},
+            "run a program",
+        ),
+    ],
+)
+def test_a_kubeconfig_from_elsewhere_may_name_nothing_of_this_machine(
+    section: str, name: str, change: dict[str, object], says: str
+) -> None:
+    document = json.loads(json.dumps(SELF_CONTAINED))
+    document[section][0][name] |= change
+    with pytest.raises(ConfigError, match=says) as refused:
+        parse(json.dumps(document).encode(), source="Secret p/k")
+    assert str(refused.value).startswith("Secret p/k: ")
+    assert "hush" not in str(refused.value)

@@ -19,6 +19,7 @@ import msgspec
 
 from trimtab import __version__
 from trimtab.client import tls
+from trimtab.client.bodies import Body
 from trimtab.client.config import Config, ConfigError
 from trimtab.client.credentials import Identity
 from trimtab.client.retry import Failure, Policy, failure_of, pause
@@ -72,6 +73,11 @@ class HttpTransport:
         answer = await self._answer(call)
         return Reply(code=answer.code, body=answer.body)
 
+    async def upload(self, call: Call, body: Body) -> Reply:
+        """A call with a body that is sent as it is read. BodyFailed when it cannot be read."""
+        answer = await self._answer(call, body=body)
+        return Reply(code=answer.code, body=answer.body)
+
     async def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
         answer = await self._answer(call, inactivity)
         parts: list[bytes] = []  # of a line that goes on in the next chunk
@@ -96,12 +102,22 @@ class HttpTransport:
         except (TimeoutError, OSError) as raised:
             raise self._broken(raised, inactivity)[1] from None
 
+    async def chunks(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        """The bytes of an answer as they come, whatever they are."""
+        answer = await self._answer(call, inactivity)
+        try:
+            async with aclosing(answer.chunks(inactivity)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except (TimeoutError, OSError) as raised:
+            raise self._broken(raised, inactivity)[1] from None
+
     async def close(self) -> None:
         if self._wire is not None:
             self._wire.close()
             self._wire = None
 
-    async def _answer(self, call: Call, inactivity: float | None = None) -> Answer:
+    async def _answer(self, call: Call, inactivity: float | None = None, body: Body | None = None) -> Answer:
         """A good answer: whole, or with `inactivity` as a stream."""
         attempt, renewed = 1, False
         while True:
@@ -110,7 +126,7 @@ class HttpTransport:
             identity = await self._identity()
             within = self._limits.request if inactivity is None else inactivity
             try:
-                answer = await self._send(call, identity, within, stream=inactivity is not None)
+                answer = await self._send(call, identity, within, stream=inactivity is not None, body=body)
             except (TimeoutError, OSError) as raised:
                 failure, error = self._broken(raised, within)
             else:
@@ -118,7 +134,7 @@ class HttpTransport:
                 if answer.code < 300:
                     return answer
                 error = refused = refusal(answer.code, answer.body, _retry_after(answer))
-                if answer.code == 401 and not renewed and self._renews(identity):
+                if answer.code == 401 and not renewed and _again(body) and self._renews(identity):
                     renewed = True
                     continue
                 found = failure_of(answer.code)
@@ -126,7 +142,7 @@ class HttpTransport:
                     raise error
                 failure, wish = found, refused.retry_after
             seconds = pause(self._policy, call, failure, attempt, wish)
-            if seconds is None:
+            if seconds is None or not _again(body):
                 raise error
             await self._clock.sleep(seconds)
             attempt += 1
@@ -143,20 +159,25 @@ class HttpTransport:
     def _renews(self, refused: Identity) -> bool:
         return self.config.credentials is not None and self.config.credentials.refused(refused)
 
-    async def _send(self, call: Call, identity: Identity, within: float, *, stream: bool) -> Answer:
+    async def _send(self, call: Call, identity: Identity, within: float, *, stream: bool, body: Body | None) -> Answer:
         wire = self._connected(identity)
         target = self._prefix + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
         parts = [f"{call.method} {target} HTTP/1.1\r\n".encode(), self._headers, _header("Accept", call.accept)]
         parts.append(_AS_IT_IS if stream else self._coding)
         if identity.authorization:
             parts.append(_header("Authorization", identity.authorization))
-        if call.body:
+        if call.body or body is not None:
             parts.append(_header("Content-Type", call.content_type))
-        if call.body or not call.safe:
+        if body is not None:
+            parts.append(body.header)
+        elif call.body or not call.safe:
             parts.append(b"Content-Length: %d\r\n" % len(call.body))
         request = b"".join((*parts, b"\r\n", call.body))
         try:
-            return await wire.ask(request, stream=stream, limit=self._limits.body, within=within)
+            if body is None:
+                return await wire.ask(request, stream=stream, limit=self._limits.body, within=within)
+            async with aclosing(body.framed()) as more:
+                return await wire.ask(request, stream=stream, limit=self._limits.body, within=within, more=more)
         except TooLong:
             raise StatusError(500, "InternalError", f"the answer is over {self._limits.body} bytes") from None
 
@@ -192,6 +213,11 @@ class HttpTransport:
         if self._warn is not None:
             for value in answer.values(b"warning"):
                 self._warn(_warning(value))
+
+
+def _again(body: Body | None) -> bool:
+    """Whether a call can be made once more."""
+    return body is None or body.ready
 
 
 _NOBODY = Identity()

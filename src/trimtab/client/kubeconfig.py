@@ -10,15 +10,19 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from trimtab.client.config import Config, ConfigError
 from trimtab.client.credentials import Credentials, Fixed, Identity, TokenFile, basic, bearer
 from trimtab.client.exec_plugin import VERSIONS, ExecCredentials, Plugin
 
+_HEADER = re.compile("[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 MAX_FILE = 4 * 1024 * 1024
 
 
@@ -86,6 +90,40 @@ def read(paths: Sequence[Path], *, context: str = "", strict: bool = False) -> C
     listed = os.pathsep.join(map(str, paths))
     if not documents:
         raise ConfigError(f"{listed} does not exist")
+    return _config(*_chosen(documents, listed, context))
+
+
+def parse(content: bytes, *, context: str = "", source: str = "kubeconfig") -> Config:
+    """One that came from elsewhere, such as a Secret. It must hold all that it needs: files and sockets of this machine,
+    and programs to run on it, are refused, and so is a server without TLS. `source` is its name in messages."""
+    try:
+        config = _self_contained([(Path(source), _loaded(content, source))], source, context)
+    except ConfigError as error:  # sections name files by their whole path, and this is none
+        raise ConfigError(str(error).replace(str(Path(source).absolute()), source)) from None
+    return msgspec.structs.replace(config, source=source)
+
+
+def _self_contained(documents: Sequence[tuple[Path, dict[str, Any]]], source: str, context: str) -> Config:
+    chosen, cluster, user = _chosen(documents, source, context)
+    if not cluster.text("server").startswith("https://"):
+        raise cluster.wrong("server", "must be an https address")
+    for section, fields in ((cluster, _FILES[:1]), (user, _FILES[1:])):
+        for field in fields:
+            if section.fields.get(field) is not None:
+                instead = "token" if field == "tokenFile" else f"{field}-data"
+                raise section.wrong(field, f"names a file of another machine: give {instead} instead")
+    if user.fields.get("exec") is not None:
+        raise user.wrong("exec", "would run a program here: give a token or a client certificate instead")
+    return _config(chosen, cluster, user)
+
+
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+def _chosen(
+    documents: Sequence[tuple[Path, dict[str, Any]]], listed: str, context: str
+) -> tuple[_Section, _Section, _Section]:
+    """The sections of the context, its cluster and its user."""
     current = context or next((doc["current-context"] for _, doc in documents if doc.get("current-context")), "")
     if not current:
         raise ConfigError(f"{listed}: current-context: is not set, and no context was asked for")
@@ -93,14 +131,12 @@ def read(paths: Sequence[Path], *, context: str = "", strict: bool = False) -> C
     cluster = _section(documents, "cluster", _required(chosen, "cluster"))
     user_name = chosen.text("user")
     user = _section(documents, "user", user_name) if user_name else _Section({}, chosen.file, "users")
-    return _config(chosen, cluster, user)
+    return chosen, cluster, user
 
 
 def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
     server = _required(cluster, "server").rstrip("/")
-    parts = urlsplit(server)
-    if parts.scheme not in ("https", "http", "unix") or (parts.scheme != "unix" and not parts.hostname):
-        raise cluster.wrong("server", f"{server!r} is no https, http or unix address")
+    _check_address(cluster, server)
     if cluster.text("proxy-url"):
         raise cluster.wrong("proxy-url", "proxies are not supported: remove it, or reach the server another way")
     ca, insecure = cluster.pem("certificate-authority"), cluster.flag("insecure-skip-tls-verify")
@@ -118,6 +154,24 @@ def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
     )
 
 
+def _check_address(cluster: _Section, server: str) -> None:
+    """Messages show the address, so nothing secret may be in it."""
+    if not server.isprintable() or (" " in server and not server.startswith("unix://")):
+        raise cluster.wrong("server", "must be an address, without spaces and line breaks")
+    try:
+        parts = urlsplit(server)
+        known = parts.scheme in ("https", "http", "unix") and (parts.scheme == "unix" or bool(parts.hostname))
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError:  # it would quote what may be a password
+        raise cluster.wrong("server", "is no address: its host or its port cannot be read") from None
+    if parts.username is not None or parts.password is not None:
+        raise cluster.wrong("server", "must not hold credentials: give a token, or username and password, of the user")
+    if not known:
+        raise cluster.wrong("server", f"{server!r} is no https, http or unix address")
+    if parts.query or parts.fragment:
+        raise cluster.wrong("server", "must be an address and a path, without ? and #")
+
+
 def _credentials(user: _Section, cluster: _Section) -> Credentials | None:
     if user.fields.get("auth-provider") is not None:
         raise user.wrong("auth-provider", "is not supported: Kubernetes replaced it by exec plugins")
@@ -132,6 +186,8 @@ def _credentials(user: _Section, cluster: _Section) -> Credentials | None:
         return TokenFile(user.path(token_file), certificate=certificate, key=key)
     authorization = ""
     if token := user.text("token"):
+        if not token.isprintable():
+            raise user.wrong("token", "must be one line")
         authorization = bearer(token)
     elif username := user.text("username"):
         authorization = basic(username, user.text("password"))
@@ -193,6 +249,9 @@ def _impersonation(user: _Section) -> tuple[tuple[str, str], ...]:
     extra = _Section(user.mapping("as-user-extra"), user.file, f"{user.label}.as-user-extra")
     for key in extra.fields:
         headers += [(f"Impersonate-Extra-{key}", value) for value in extra.texts(key)]
+    for header, value in headers:
+        if not _HEADER.fullmatch(header) or not value.isprintable():
+            raise user.wrong("as", f"{header!r} would be no header: leave out spaces and line breaks")
     if headers and not name:
         raise user.wrong("as", "must be set where as-uid, as-groups or as-user-extra is")
     return tuple(headers)
@@ -222,13 +281,17 @@ def _section(documents: Sequence[tuple[Path, dict[str, Any]]], kind: str, name: 
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    from trimtab.model.yaml import YamlError, load
-
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    return _loaded(content, path)
+
+
+def _loaded(content: bytes, path: Path | str) -> dict[str, Any]:
+    from trimtab.model.yaml import YamlError, load
+
     if len(content) > MAX_FILE:
         raise ConfigError(f"{path}: is larger than {MAX_FILE} bytes")
     try:

@@ -4,7 +4,8 @@ The loop's own transport for TLS puts two buffers, two protocols and an exceptio
 OpenSSL. Here OpenSSL reads and writes the socket itself, which takes half of the CPU for a small answer; the benchmark of
 the runtime decided.
 
-Guarantees: what was written goes out in order; once `connection_lost` was called, or after `abort`, nothing more comes.
+Guarantees: what was written goes out in order; the protocol hears when it does not go out as fast as it comes; once
+`connection_lost` was called, or after `abort`, nothing more comes.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Socket(asyncio.Transport):
         elif self._open:
             self._unsent = memoryview(data)
             self._send()
+            if self._unsent:
+                self._protocol.pause_writing()
 
     def pause_reading(self) -> None:
         if self._reading:
@@ -86,12 +89,26 @@ class Socket(asyncio.Transport):
         except _LATER:
             self._loop.add_writer(self._fd, self._send_on)
         except OSError as error:
-            self._loop.call_soon(self._close, error)  # not from within a write
+            self._loop.call_soon(self._cut_off, error)  # not from within a write
 
     def _send_on(self) -> None:
         self._loop.remove_writer(self._fd)
         if self._open:
             self._send()
+            if not self._unsent:
+                self._protocol.resume_writing()
+
+    def _cut_off(self, error: OSError) -> None:
+        """The peer takes no more. It may have said why."""
+        while self._open:
+            try:
+                data = self._read(self._size)
+            except OSError:
+                break
+            if not data:
+                break
+            self._protocol.data_received(data)
+        self._close(error)
 
     def _close(self, error: Exception | None) -> None:
         if not self._open:

@@ -1,6 +1,6 @@
 """HTTP/1.1 to one server, over TCP, TLS or a unix socket: connections that are kept, one request at a time on each.
 
-It is small because the other side is always a Kubernetes API: no redirects, cookies, proxies or uploads in parts. A
+It is small because the other side is always a Kubernetes API: no redirects, cookies or proxies. A
 request costs about a third of what it does with a client for everything; the benchmark of the runtime decided.
 
 Guarantees: bodies and heads are bounded; a connection on which anything went wrong, or whose answer was not read to its
@@ -13,7 +13,7 @@ import asyncio
 import ssl
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 
 import httptools
 
@@ -81,11 +81,15 @@ class Wire:
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
 
-    async def ask(self, request: bytes, *, stream: bool, limit: int, within: float) -> Answer:
-        """Send a request and read its answer; of a stream with a good code only the head. TimeoutError."""
+    async def ask(
+        self, request: bytes, *, stream: bool, limit: int, within: float, more: AsyncIterable[bytes] | None = None
+    ) -> Answer:
+        """Send a request and read its answer; of a stream with a good code only the head. TimeoutError.
+
+        `more` is sent after the request, as it comes and as the server takes it, until there is an answer."""
         connection = self._kept() or await self._connected()
         try:
-            return await connection.ask(request, stream=stream, limit=limit, within=within)
+            return await connection.ask(request, stream=stream, limit=limit, within=within, more=more)
         except BaseException:
             connection.abort()
             raise
@@ -134,6 +138,7 @@ class Connection(asyncio.Protocol):
         self._failure: Exception | None = None
         self.idle_since = 0.0
         self._busy = False
+        self._full = False  # the server does not take what is sent as fast as it comes
         self._begin(False, 0)
 
     def _begin(self, stream: bool, limit: int) -> None:
@@ -152,22 +157,36 @@ class Connection(asyncio.Protocol):
     def reusable(self) -> bool:
         return self._transport is not None and not self._busy and self._failure is None
 
-    async def ask(self, request: bytes, *, stream: bool, limit: int, within: float) -> Answer:
+    async def ask(
+        self, request: bytes, *, stream: bool, limit: int, within: float, more: AsyncIterable[bytes] | None = None
+    ) -> Answer:
         if self._transport is None:
             raise self._failure or Broken("the connection is closed")
         self._begin(stream, limit)
         self._busy = True
         self._transport.write(request)
-        await self._wait(within)
+        whole = more is None or await self._send(more, within)
+        if not self._complete and self._failure is None:
+            await self._wait(within)
         if self._stream and self._code:
             return Answer(self._code, self._headers, b"", self)
         if not self._complete:
             raise self._failure or Broken("the answer is not whole")
-        self._busy = not self._keep
+        self._busy = not (self._keep and whole)
         self.idle_since = self._loop.time()
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         return Answer(self._code, self._headers, self._decoded(body), None)
+
+    async def _send(self, pieces: AsyncIterable[bytes], within: float) -> bool:
+        """Whether all of it was sent: who has answered, or is gone, gets no more."""
+        async for piece in pieces:
+            if self._complete or self._failure is not None or self._transport is None:
+                return False
+            self._transport.write(piece)
+            while self._full and not self._complete and self._failure is None:
+                await self._wait(within)
+        return True
 
     def _decoded(self, body: bytes) -> bytes:
         coding = next((value for key, value in self._headers if key == b"content-encoding"), b"")
@@ -249,6 +268,13 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
         self._registry.add(self)
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._wake()
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
