@@ -84,6 +84,22 @@ async def test_everything_written_is_read_at_once_while_the_watch_is_stuck(reach
     assert reach.tap.reads("configmaps") == [], "all of it came from the cache"
 
 
+async def test_a_look_brings_what_others_wrote_while_the_watch_is_stuck(
+    reach: Reach, client: ApiClient, namespace: str
+) -> None:
+    """The write whose answer was lost is another's, for all we know."""
+    await client.create(made(namespace, "a"))
+    await reach.follow(Query(namespace=namespace))
+    reach.stick()
+    known = await client.get(ConfigMap, "a", namespace)
+    await client.patch(known, known.replace(data={"x": "1"}))
+    assert not (await reach.cached.get(ConfigMap, "a", namespace)).data, "nobody has told it"
+    await reach.cached.look(ConfigMap, "a", namespace)
+    assert (await reach.cached.get(ConfigMap, "a", namespace)).data == {"x": "1"}
+    await reach.cached.look(ConfigMap, "none", namespace)
+    assert await reach.cached.find(ConfigMap, "none", namespace) is None
+
+
 async def test_what_finalizers_hold_is_seen_as_being_deleted_until_they_go(reach: Reach, namespace: str) -> None:
     cached = reach.cached
     await reach.follow(Query(namespace=namespace))

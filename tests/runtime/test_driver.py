@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.widgets import PATIENCE, Doer, Seen, define, logged, running, until, widget
+from tests.runtime.widgets import PATIENCE, Doer, Seen, define, logged, running, tapped, until, widget
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
-from trimtab.client.transport import Unreachable
-from trimtab.model.errors import conflict
+from trimtab.client.transport import Silent, Unreachable
+from trimtab.model.errors import conflict, forbidden, internal
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.changes import Change, Request
@@ -75,6 +75,31 @@ async def test_a_reconcile_that_raises_is_tried_again(
     assert (numbers.errors, numbers.panics) == (3, panics)
     said = [line for line in logs if line["event"] == "reconcile failed"]
     assert len(said) == (0 if getattr(error, "code", 0) == 409 else 3), "a conflict only means to look again"
+
+
+@pytest.mark.parametrize(
+    ("error", "looks"),
+    [
+        (Silent("no answer"), True),
+        (Unreachable("the connection broke"), True),
+        (conflict("widgets", "", "bad", "it changed"), True),
+        (internal("what was that"), True),
+        (forbidden("widgets", "", "bad", "not yours"), False),
+        (KeyError("x"), False),
+    ],
+)
+async def test_after_a_write_that_nobody_knows_of_the_object_is_read_from_the_server(
+    client: ApiClient, namespace: str, error: Exception, looks: bool
+) -> None:
+    reached, tap = tapped(client)
+    manager, act = Manager(reached), Failing(error, times=1)
+    doer = Doer(namespace, act)
+    manager.add(doer)
+    async with running(manager):
+        await reached.create(widget("bad", namespace))
+        await until(lambda: act.tried.get("bad") == 2)
+    gets = [call for call in tap.calls if call.method == "GET" and call.path.endswith("/widgets/bad")]
+    assert len(gets) == looks
 
 
 async def test_pauses_grow_from_failure_to_failure(client: ApiClient, namespace: str) -> None:

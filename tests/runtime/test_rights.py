@@ -156,3 +156,22 @@ def test_nobody_may_make_secrets(scheme: Scheme) -> None:
         }
     ]
     assert [d["metadata"]["name"] for d in documents if d["kind"] == "Secret"] == ["asked-webhook-certs"]
+
+
+def test_people_with_the_usual_roles_have_them_for_a_systems_kinds(scheme: Scheme) -> None:
+    documents = grants(SYSTEM, scheme)
+    view, edit = (
+        d for d in documents if d["kind"] == "ClusterRole" and d["metadata"]["name"].endswith(("view", "edit"))
+    )
+    kind = scheme.kind_of(Widget)
+    assert view["rules"] == [
+        {"apiGroups": [kind.group], "resources": ["widgets", "widgets/status"], "verbs": ["get", "list", "watch"]}
+    ]
+    assert {verb for rule in edit["rules"] for verb in rule["verbs"]} == {
+        *("create", "delete", "deletecollection", "patch", "update"),
+    }
+    label = "rbac.authorization.k8s.io/aggregate-to-{}"
+    assert [view["metadata"]["labels"].get(label.format(role)) for role in ("view", "edit", "admin")] == ["true"] * 3
+    assert [edit["metadata"]["labels"].get(label.format(role)) for role in ("view", "edit", "admin")] == [
+        *(None, "true", "true"),
+    ]

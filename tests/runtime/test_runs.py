@@ -182,3 +182,40 @@ async def test_a_history_is_a_part_of_the_status_of_kinds(runs: Runs) -> None:
     document = to_document(Sweep(status=SweepStatus(history=history)))
     assert document["status"]["history"][0]["outcome"] == "Failed"
     assert convert(document, Sweep).status == SweepStatus(history=history)
+
+
+async def failed_again(runs: Runs, history: tuple[Run, ...], trigger: str = "Retry", **said: str) -> tuple[Run, ...]:
+    history, run = runs.start(history, trigger)
+    return await runs.finish(history, run.id, "Failed", **{"reason": "Away", "message": "x" * 2000, **said}, fold=True)  # type: ignore[arg-type]
+
+
+async def test_the_same_failure_again_is_the_same_run_with_one_attempt_more(runs: Runs, clock: FakeClock) -> None:
+    history = tuple(run(number, "Succeeded") for number in range(9))
+    for trigger in ("Schedule", "Retry", "Retry"):
+        history = await failed_again(runs, history, trigger)
+        await clock.advance(60)
+    assert len(history) == 10
+    first = history[0]
+    assert (first.trigger, first.started, first.finished) == (
+        "Schedule",
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:02:00Z",
+    )
+    assert first.counts == {"attempts": 3}
+
+
+@pytest.mark.parametrize("said", [{"reason": "Refused"}, {"message": "y"}])
+async def test_another_failure_is_another_run(runs: Runs, said: dict[str, str]) -> None:
+    history = await failed_again(runs, ())
+    assert len(await failed_again(runs, history, **said)) == 2
+
+
+async def test_details_of_a_run_that_was_tried_again_are_let_go(clock: FakeClock, blobs: FolderBlobs) -> None:
+    kept = Runs(clock, blobs=blobs, owner=OWNER, chance=random.Random(1))
+    history: tuple[Run, ...] = ()
+    for details in (b"first", b"second"):
+        history, started = kept.start(history, "Retry")
+        history = await kept.finish(history, started.id, "Failed", reason="Away", details=details, fold=True)
+    await clock.advance(3600)
+    assert (await blobs.collect(grace=0)).count == 1
+    await blobs.stat(history[0].details)  # type: ignore[arg-type]

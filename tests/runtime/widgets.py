@@ -27,6 +27,8 @@ from trimtab.runtime.manager import Manager
 from trimtab.runtime.predicates import generation_changed
 
 PATIENCE = 30.0
+COLLECTED = 90.0
+"""Seconds until what an owner leaves is gone: a cluster's garbage collector looks for new kinds every half minute."""
 T = TypeVar("T")
 
 
@@ -230,7 +232,7 @@ async def until_found(client: ApiClient, cls: AnyKind, name: str, namespace: str
 
 
 async def until_gone(client: ApiClient, cls: AnyKind, name: str, namespace: str) -> None:
-    async with asyncio.timeout(PATIENCE), aclosing(_followed(client, cls, name, namespace)) as states:
+    async with asyncio.timeout(COLLECTED), aclosing(_followed(client, cls, name, namespace)) as states:
         async for found in states:
             if found is None:
                 return

@@ -14,6 +14,7 @@ from tests.storage.conftest import ImpatientClock, PostgresHome
 from trimtab.storage import postgres as module
 from trimtab.storage.blobs import CHUNK, BlobMissing, BlobsUnavailable, Collected, digest_of, read
 from trimtab.storage.postgres import PostgresBlobs
+from trimtab.storage.postgres_url import tls_of
 from trimtab.storage.spool import Spool
 from trimtab.testing.clock import FakeClock
 from trimtab.testing.postgres import PostgresServer
@@ -120,6 +121,16 @@ async def test_several_that_start_at_once_make_one_set_of_tables(postgres_home: 
     await several[0].put(b"x")
 
 
+async def test_one_that_starts_waits_for_nobody_once_there_are_tables(postgres_home: PostgresHome) -> None:
+    await postgres_home.blobs.ready()
+    still = await asyncpg.connect(postgres_home.url, ssl=False)
+    async with still.transaction():
+        await still.execute("SELECT pg_advisory_xact_lock($1)", module._LOCK)  # as one that stands still in its start
+        async with asyncio.timeout(20):
+            await (await postgres_home.another()).ready()
+    await still.close()
+
+
 async def test_a_user_without_the_right_to_make_tables_can_use_those_that_are_there(
     postgres_home: PostgresHome,
 ) -> None:
@@ -172,14 +183,14 @@ def assert_secret(error: BaseException, secret: str) -> None:
     ],
 )
 def test_tls_is_verified_but_on_this_machine(url: str, verified: bool) -> None:
-    tls: Any = module._tls(url)["ssl"]
+    tls: Any = tls_of(url)["ssl"]
     assert bool(tls) == verified
     if verified:
         assert tls.check_hostname
 
 
 def test_a_url_with_sslmode_decides_itself() -> None:
-    assert module._tls("postgresql://db.example/x?sslmode=require") == {}
+    assert tls_of("postgresql://db.example/x?sslmode=require") == {}
 
 
 async def test_a_read_only_look_at_the_tables_shows_bounded_rows(postgres_home: PostgresHome) -> None:

@@ -10,9 +10,9 @@ When in doubt it says True: the server drops a write without effect by itself, a
 Assumes that the cache keeps `metadata.managedFields` of kinds that are applied; without them everything is sent. A cache
 may be behind: then the event that it still waits for brings the next reconcile, and that one sees the difference.
 
-Caveats: what the server writes in another way than we do is sent each time (durations, an empty list, a default inside
-an atomic value, what a webhook changes). A field that others own is taken over unless `force=False`: a controller owns
-what it applies.
+Caveats: what the server writes in another way than we do is sent each time (durations, an empty list of keyed items, a
+default inside an atomic value, what a webhook changes). A field that others own is taken over unless `force=False`: a
+controller owns what it applies.
 """
 
 from __future__ import annotations
@@ -128,13 +128,19 @@ class _Walk(msgspec.Struct, frozen=True):
     def _same_map(self, meant: Any, held: Any, ours: Document, others: list[Document], name: str) -> bool:
         if {f"f:{key}" for key in meant} != set(_below(ours)):
             return False
-        return all(
-            key in held
-            and self.same(
-                value, held[key], ours[f"f:{key}"], [o[f"f:{key}"] for o in others if f"f:{key}" in o], key, name
-            )
-            for key, value in meant.items()
-        )
+        for key, value in meant.items():
+            mine, theirs = ours[f"f:{key}"], [other[f"f:{key}"] for other in others if f"f:{key}" in other]
+            if held.get(key) is None:
+                if not self._is_left_out(value, mine, theirs, name):
+                    return False
+            elif not self.same(value, held[key], mine, theirs, key, name):
+                return False
+        return True
+
+    def _is_left_out(self, meant: Any, ours: Document, others: list[Document], above: str) -> bool:
+        """Whether it is an empty map or list, which servers keep in the owner's set and not in the object."""
+        empty = isinstance(meant, dict | list) and not meant
+        return empty and (self.native or above == "metadata") and not _below(ours) and not any(map(_below, others))
 
     def _same_list(self, meant: list[Any], held: list[Any], ours: Document, others: list[Document], name: str) -> bool:
         """Items are found by their keys. They must stand in the order that they have, or the server moves them."""

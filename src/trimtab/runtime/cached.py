@@ -189,6 +189,14 @@ class CachedClient:
                 cache.forget(request, uid)
         return left
 
+    async def look(self, kind: AnyKind, name: str, namespace: str = "") -> None:
+        """Bring an object into the caches as the server has it now: for when they may be behind a write of our own."""
+        try:
+            self._seen(await self._client.get(kind, name, namespace), False)
+        except StatusError as error:
+            if error.code != 404:  # the watch will tell that it is gone
+                raise
+
     async def close(self) -> None:
         await self._client.close()
 

@@ -4,7 +4,9 @@ Life: `open` (the caches fill and the queue with them: warm), then `work` for as
 then `close`. A reconcile that is cancelled because we may not act any more is not lost: its request is in the queue.
 
 Guarantees: whatever a reconcile does, the others go on. One that never ends although it was cancelled is left behind with
-its request, which nobody else gets as long as it lives.
+its request, which nobody else gets as long as it lives. After a reconcile that may have written its object without knowing
+it (the answer was lost, or somebody was faster), the next one sees the object as the server has it: from a cache that is
+behind, the work could look done, and the change that tells otherwise later may be one that the controller does not look at.
 
 Caveats: who stands by keeps the request of every object that changed, also of those that are gone since.
 """
@@ -59,6 +61,7 @@ class Driver:
         self._sources: list[tuple[Informer, Handler]] = []
         self._workers: set[asyncio.Task[None]] = set()  # those that are to go on
         self._problem: Exception | None = None  # why it does not start
+        self._doubtful: set[Request] = set()  # of which our caches may not know what we wrote
 
     @property
     def synced(self) -> bool:
@@ -260,6 +263,8 @@ class Driver:
         limit = _Limit(worker, self.controller.timeout)
         writer = None if self.controller.echo else begin(self, request)
         try:
+            if request in self._doubtful:
+                await self._look(request)
             result = await self.controller.reconcile(request)
         except asyncio.CancelledError:
             if worker not in self._workers:
@@ -274,6 +279,10 @@ class Driver:
             self._metrics.timeout()
             raise TimeoutError(f"not done within {self.controller.timeout:g} s")
         return result
+
+    async def _look(self, request: Request) -> None:
+        await self.controller.client.look(self.controller.kind, request.name, request.namespace)
+        self._doubtful.discard(request)
 
     def _settled(self, request: Request, result: Any) -> str:
         if result is None:
@@ -295,6 +304,8 @@ class Driver:
 
     def _failed(self, request: Request, error: Exception, *, again: bool = True) -> None:
         self._metrics.error()
+        if _leaves_doubt(error):
+            self._doubtful.add(request)
         if again:
             self.queue.add_rate_limited(request, self.queue.priority(request))
         else:
@@ -340,6 +351,13 @@ def said(error: Exception) -> str:
 def _unexpected(error: Exception) -> bool:
     """A mistake in the code, for which the traceback matters."""
     return not isinstance(error, StatusError | TerminalError | TimeoutError | OSError)
+
+
+def _leaves_doubt(error: Exception) -> bool:
+    """Whether the server may have done what we do not know of."""
+    if isinstance(error, StatusError):
+        return error.code in (408, 409) or error.code >= 500
+    return isinstance(error, Unreachable | TimeoutError)
 
 
 _DONE = Result()

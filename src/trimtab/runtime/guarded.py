@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from trimtab.client.protocol import AnyKind, Client, Event, Listing, Object, Preconditions, Query, Ref
@@ -15,6 +16,10 @@ class Guarded:
     def __init__(self, client: Client, election: Election) -> None:
         self._client = client
         self._election = election
+
+    def guard(self) -> AbstractAsyncContextManager[None]:
+        """For writes by another client that hold to the same lease: `async with guarded.guard(): …`."""
+        return self._election.guard()
 
     async def get(self, kind: AnyKind, name: str, namespace: str = "") -> Any:
         return await self._client.get(kind, name, namespace)

@@ -41,7 +41,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._controllers: dict[str, ControllerMetrics] = {}
-        self._queues: dict[str, QueueMetrics] = {}
+        self.queues: dict[str, QueueMetrics] = {}
         self._leading: dict[str, bool] = {}
         self._registry: CollectorRegistry | None = None
 
@@ -53,7 +53,7 @@ class Metrics:
 
     def queue(self, name: str) -> QueueMetrics:
         """The numbers of this queue, made at the first call. A queue has the name of its controller."""
-        return self._queues.setdefault(name, QueueMetrics())
+        return self.queues.setdefault(name, QueueMetrics())
 
     def leader(self, name: str, leading: bool) -> None:
         """Whether this process holds the lease of that name."""
@@ -80,7 +80,7 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """What Prometheus' client calls when it is asked."""
         yield from _controller_families(self._controllers)
-        yield from _queue_families(self._queues)
+        yield from _queue_families(self.queues)
         yield _gauge(
             "leader_election_master_status",
             "Whether this process holds the lease: 1 leads, 0 stands by.",

@@ -21,20 +21,46 @@ PATIENCE = 60.0
 DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
-def documents(systems: Sequence[System], scheme: Scheme, *, manage: bool = False) -> list[dict[str, Any]]:
-    """In the order in which they can be applied. With `manage` the systems may define kinds."""
+def documents(
+    systems: Sequence[System], scheme: Scheme, *, manage: bool = False, hub: bool = True, suffixes: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """In the order in which they can be applied. With `manage` the systems may define kinds; without a `hub` its kinds
+    are defined, too, and with one `suffixes` are further ones of its groups."""
     names = dict.fromkeys((NAMESPACE, *(place for system in systems for place in places(system))))
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     return [
         *namespaces,
         *definitions(systems, scheme),
-        *(grant for system in systems for grant in grants(system, scheme, manage=manage)),
+        *(() if hub else hub_definitions(systems, scheme)),
+        *(grant for system in systems for grant in grants(system, scheme, manage=manage, suffixes=suffixes)),
     ]
 
 
 def definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
-    """Of the systems' kinds."""
-    return _defined([kind for system in systems for kind in system.kinds], scheme)
+    """Of the systems' kinds. Those that have convertors name the system's own Service for the conversion: the embedded
+    server knows it, and calls the convertors itself."""
+    own = Scheme(scheme.suffix)
+    homes: dict[tuple[str, str], str] = {}
+    for system in systems:
+        for kind in system.classes:
+            own.register(kind)
+        for convertor in system.convertors:
+            own.convert_by(convertor)
+            hub = own.kind_of(convertor.hub)
+            homes[hub.group, hub.kind] = system.name
+    return crds(own, lambda hub: conversion_at(homes[hub.group, hub.kind]))
+
+
+def conversion_at(system: str) -> dict[str, Any]:
+    """The `spec.conversion` of kinds that a system converts."""
+    from trimtab.runtime.webhooks.manifest import Service, conversion  # few systems have several versions
+
+    return conversion(Service(namespace=NAMESPACE, name=system))
+
+
+def hub_definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
+    """Of the hub's kinds, for a server beside which there is no hub."""
+    return _defined([kind.cls for system in systems for kind in system.hub], scheme)
 
 
 def borrowed_definitions(systems: Sequence[System], scheme: Scheme) -> list[dict[str, Any]]:
@@ -43,19 +69,30 @@ def borrowed_definitions(systems: Sequence[System], scheme: Scheme) -> list[dict
 
 
 async def prepare(
-    client: ApiClient, systems: Sequence[System], *, rights: bool = True, manage: bool = False, borrowed: bool = False
+    client: ApiClient,
+    systems: Sequence[System],
+    *,
+    rights: bool = True,
+    manage: bool = False,
+    borrowed: bool = False,
+    suffixes: Sequence[str] = (),
 ) -> None:
     """Apply it all, or without `rights` the kinds only, and wait until those are served. With `borrowed` also kinds of
-    others, each unless somebody else has defined it here."""
+    others, each unless somebody else has defined it here. The hub's kinds are defined where no hub serves them; `suffixes`
+    are those that a hub serves them under, beside the scheme's own."""
     scheme = client.scheme
-    kinds = dict.fromkeys(kind for system in systems for kind in system.kinds)
+    kinds = dict.fromkeys(kind for system in systems for kind in (*system.classes, *(hub.cls for hub in system.hub)))
     for kind in _borrowed(systems) if borrowed else ():
         (definition,) = _defined([kind], scheme)
         if not await _of_others(client, definition["metadata"]["name"]):
             await apply(client, Untyped(definition), manager=MANAGER, force=True)
             kinds[kind] = None
-    for document in documents(systems, scheme, manage=manage) if rights else definitions(systems, scheme):
+    wanted = documents(systems, scheme, manage=manage, suffixes=suffixes) if rights else definitions(systems, scheme)
+    for document in wanted:
         await apply(client, Untyped(document), manager=MANAGER, force=True)
+    for definition in hub_definitions(systems, scheme):
+        if not await _is_served(client, definition):
+            await apply(client, Untyped(definition), manager=MANAGER, force=True)
     async with asyncio.timeout(PATIENCE):
         for kind in kinds:
             await _served(client, kind)
@@ -84,6 +121,25 @@ async def _of_others(client: ApiClient, name: str) -> bool:
         return False
     held = found.metadata.managed_fields or ()
     return not any(entry.manager == MANAGER for entry in held)
+
+
+async def _is_served(client: ApiClient, definition: dict[str, Any]) -> bool:
+    """Whether others than a definition of ours serve the kind."""
+    spec = definition["spec"]
+    try:
+        await client.get(DEFINITION, definition["metadata"]["name"])
+        return False
+    except StatusError as error:
+        if error.code != 404:
+            raise
+    kind = Named(f"{spec['group']}/{spec['versions'][0]['name']}", spec["names"]["kind"])
+    try:
+        await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        return False
+    return True
 
 
 async def _served(client: ApiClient, kind: type[Resource]) -> None:

@@ -11,6 +11,7 @@ RBAC cannot narrow that to the field, so whoever takes over such a system can po
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from trimtab.client.protocol import AnyKind
 from trimtab.model.kind import Kind
 from trimtab.model.kubernetes import Event
 from trimtab.model.scheme import Scheme
+from trimtab.runtime.people import for_people
 from trimtab.runtime.system import NAMESPACE, Rule, System
 
 Document = dict[str, Any]
@@ -32,8 +34,9 @@ def account(system: System) -> str:
     return f"system:serviceaccount:{NAMESPACE}:{system.name}"
 
 
-def grants(system: System, scheme: Scheme, *, manage: bool = False) -> list[Document]:
-    """The account, its roles and their bindings. With `manage` it may also define kinds."""
+def grants(system: System, scheme: Scheme, *, manage: bool = False, suffixes: Sequence[str] = ()) -> list[Document]:
+    """The account, its roles and their bindings, and what people may do with its kinds. With `manage` the system may also
+    define kinds. `suffixes` are those that the hub serves its kinds under, beside the scheme's own."""
     if manage and system.managed_rules:
         system = msgspec.structs.replace(system, rules=(*system.rules, *system.managed_rules))
     labels = {"app.kubernetes.io/part-of": "trimtab", "app.kubernetes.io/name": system.name}
@@ -56,9 +59,13 @@ def grants(system: System, scheme: Scheme, *, manage: bool = False) -> list[Docu
     by_place[NAMESPACE] = [*by_place.get(NAMESPACE, ()), *at_home(system, scheme)]
     for namespace, rules in by_place.items():
         documents += bound("Role", namespace, rules)
-    if system.admissions:  # made here, so that nobody needs the right to make Secrets: those may stand for any account
+    if (
+        system.has_webhooks
+    ):  # made here, so that nobody needs the right to make Secrets: those may stand for any account
         documents.append(made("Secret", "v1", f"{system.name}-webhook-certs", NAMESPACE, type="Opaque"))
-    return documents
+    schemes = [scheme, *map(Scheme, suffixes)]
+    hub = [each.kind_of(kind.cls) for each in schemes for kind in system.hub]
+    return [*documents, *for_people(name, map(scheme.kind_of, system.kinds), hub, labels)]
 
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -91,7 +98,8 @@ def rules_by_place(system: System, scheme: Scheme) -> dict[str, list[Document]]:
             grant(watch.kind, READ, watch.query.namespace)
         grant(Event, ("get", "create", "patch"), at)
     rules = {place: _merged(found) for place, found in rights.items()}
-    more = [*_webhooks(system), *(rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme))]
+    written = (rule for r in system.rules if not r.own_namespace for rule in _written(r, scheme))
+    more = [*_webhooks(system), *_definitions(system, scheme), *written]
     if more:
         rules[""] = [*rules.get("", ()), *more]
     return rules
@@ -104,7 +112,7 @@ def at_home(system: System, scheme: Scheme) -> list[Document]:
         {"apiGroups": group, "resources": ["leases"], "verbs": ["create"]},
         {"apiGroups": group, "resources": ["leases"], "resourceNames": [lease_of(system)], "verbs": ["get", "patch"]},
     ]
-    if system.admissions:
+    if system.has_webhooks:
         named = {"resourceNames": [f"{system.name}-webhook-certs"]}
         lease.append({"apiGroups": [""], "resources": ["secrets"], **named, "verbs": ["get", "patch"]})
     return [*lease, *(rule for r in system.rules if r.own_namespace for rule in _written(r, scheme))]
@@ -126,6 +134,21 @@ def _webhooks(system: System) -> list[Document]:
     if system.webhook_labels:  # to find them; whoever makes one grants the right to patch it, by its name
         rules.append({"apiGroups": group, "resources": ["validatingwebhookconfigurations"], "verbs": list(READ)})
     return rules
+
+
+def _definitions(system: System, scheme: Scheme) -> list[Document]:
+    """The same for the definitions of the kinds that it converts."""
+    names = converted_by(system, scheme)
+    if not names:
+        return []
+    resources = ["customresourcedefinitions"]
+    named = {"resourceNames": list(names), "verbs": ["get", "patch"]}
+    return [{"apiGroups": ["apiextensions.k8s.io"], "resources": resources, **named}]
+
+
+def converted_by(system: System, scheme: Scheme) -> tuple[str, ...]:
+    """The names of the definitions whose versions a system converts."""
+    return tuple(dict.fromkeys(scheme.kind_of(convertor.hub).resource for convertor in system.convertors))
 
 
 def webhooks_of(system: System) -> str:

@@ -25,6 +25,8 @@ from trimtab.model.resource import Spec
 LIMIT = 10
 MAX_MESSAGE = 1024
 MAX_COUNTS = 32
+ATTEMPTS = "attempts"
+"""Among the counts: how often in a row it was tried, and failed in the same way."""
 
 Outcome = Literal["Running", "Succeeded", "Failed", "Cancelled"]
 Ended = Literal["Succeeded", "Failed", "Cancelled"]
@@ -107,8 +109,10 @@ class Runs:
         counts: Mapping[str, int] | None = None,
         details: Details | None = None,
         media_type: str = "",
+        fold: bool = False,
     ) -> tuple[Run, ...]:
-        """The run has ended. Its details are kept when this returns; then write the history."""
+        """The run has ended. Its details are kept when this returns; then write the history. With `fold` one that failed
+        as the one before it did takes its place: `folded`."""
         now = self._clock.now()
         digest: str | UnsetType = UNSET
         if details is not None:
@@ -119,11 +123,12 @@ class Runs:
         ended = finished(
             history, run_id, outcome, now=now, reason=reason, message=message, counts=counts, details=digest
         )
-        return await self._bounded(ended)
+        return await self._bounded(ended, folded(ended, run_id) if fold else ended)
 
     async def interrupted(self, history: tuple[Run, ...] | UnsetType) -> tuple[Run, ...]:
         """Close what a process that is gone left Running; then write the history, if it is another one."""
-        return await self._bounded(interrupted(history, now=self._clock.now()))
+        ended = interrupted(history, now=self._clock.now())
+        return await self._bounded(ended, ended)
 
     async def forget(self, history: tuple[Run, ...] | UnsetType) -> None:
         """Let go of all details: the object is being deleted."""
@@ -132,11 +137,12 @@ class Runs:
                 if run.details:
                     await self._blobs.unpin(self._pin(run.id))
 
-    async def _bounded(self, history: tuple[Run, ...]) -> tuple[Run, ...]:
+    async def _bounded(self, before: tuple[Run, ...], history: tuple[Run, ...]) -> tuple[Run, ...]:
         """Details of runs that leave are let go before the history is written: after a crash in between, the same
         runs leave again. The other way round their blobs would stay for ever."""
         kept = bounded(history, self._limit)
-        await self.forget(tuple(run for run in history if run not in kept))
+        ids = {run.id for run in kept}
+        await self.forget(tuple(run for run in before if run.id not in ids))
         return kept
 
     def _pin(self, run_id: str) -> str:
@@ -178,6 +184,26 @@ def interrupted(history: tuple[Run, ...] | UnsetType, *, now: datetime) -> tuple
             history, run.id, "Failed", now=now, reason="Interrupted", message="the process that ran this has ended"
         )
     return history or ()
+
+
+def folded(history: tuple[Run, ...], run_id: str) -> tuple[Run, ...]:
+    """The run in the place of the one before it, when both failed for the same reason with the same message: it began when
+    that did, has its counts where it has none, and counts the attempts."""
+    at = next((number for number, run in enumerate(history) if run.id == run_id), len(history))
+    if at + 1 >= len(history) or history[at].outcome != "Failed":
+        return history
+    run, before = history[at : at + 2]
+    if not failed_so(before, run.reason, run.message or ""):
+        return history
+    attempts = (before.counts or {}).get(ATTEMPTS, 1) + 1
+    counts = {**(before.counts or {}), **(run.counts or {}), ATTEMPTS: attempts}
+    one = run.replace(trigger=before.trigger, started=before.started, counts=dict(sorted(counts.items())[:MAX_COUNTS]))
+    return (*history[:at], one, *history[at + 2 :])
+
+
+def failed_so(run: Run, reason: str | UnsetType, message: str) -> bool:
+    """Whether it failed, and for this reason with this message."""
+    return run.outcome == "Failed" and (run.reason, run.message) == (reason, _short(message) or UNSET)
 
 
 def bounded(history: tuple[Run, ...], limit: int = LIMIT) -> tuple[Run, ...]:

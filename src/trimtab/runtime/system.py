@@ -16,6 +16,8 @@ from trimtab.client.api import ApiClient
 from trimtab.client.protocol import AnyKind
 from trimtab.model.admission import Admission
 from trimtab.model.clock import Clock
+from trimtab.model.conversion import Convertor
+from trimtab.model.hub import HubKind
 from trimtab.model.resource import Resource
 from trimtab.runtime.controller import Controller
 
@@ -70,6 +72,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kinds: tuple[type[Resource], ...] = ()
+    hub: tuple[HubKind, ...] = ()
+    """Kinds that the hub serves, from the services that hold them; they are not in `kinds`."""
     borrowed: tuple[type[Resource], ...] = ()
     """Kinds of others that it drives. On a cluster their owner defines them; the embedded home does it in their place."""
     reconciles: tuple[type[Controller[Any]], ...] = ()
@@ -78,6 +82,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     managed_rules: tuple[Rule, ...] = ()
     """Granted only where the home lets systems define kinds: embedded, and on a cluster with `--manage-crds`."""
     admissions: tuple[Admission, ...] = ()
+    convertors: tuple[Convertor, ...] = ()
+    """Between the versions of its kinds. Embedded the server calls them; on a cluster they are a webhook of this system."""
     webhook_labels: str = ""
     """Selects further webhook configurations that call this system, made while it runs: they get its authority, too."""
     needs_blobs: bool = False
@@ -97,6 +103,17 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         if self.controllers is not None:
             return tuple(self.controllers(context))
         return tuple(cls() for cls in self.reconciles)
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether an API server of a cluster calls it."""
+        return bool(self.admissions or self.convertors)
+
+    @property
+    def classes(self) -> tuple[type[Resource], ...]:
+        """Its kinds, in all their versions."""
+        versions = (cls for convertor in self.convertors for cls in (convertor.hub, convertor.spoke))
+        return tuple(dict.fromkeys((*self.kinds, *versions)))
 
     @property
     def followed(self) -> tuple[AnyKind, ...]:

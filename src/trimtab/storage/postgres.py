@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
 
 from trimtab.model.clock import Clock, SystemClock
-from trimtab.model.hosts import is_loopback
 from trimtab.storage.blobs import (
     CHUNK,
     MAX_BYTES,
@@ -36,6 +33,7 @@ from trimtab.storage.blobs import (
     parse_digest,
     verified,
 )
+from trimtab.storage.postgres_url import AWAY, cleaned, place_of, tls_of
 from trimtab.storage.retry import retried
 from trimtab.storage.spool import Spool, spooled
 
@@ -45,6 +43,8 @@ T = TypeVar("T")
 VERSION = 1
 _LOCK = 0x7472696D  # "trim": one at a time makes the tables
 _BATCH = 256
+# Not to_regclass: asked twice in one transaction, it may remember that there was no such table.
+_MADE = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'trimtab_blob_version' AND pg_table_is_visible(oid))"
 _TABLES = """
 CREATE TABLE trimtab_blob_version (version integer NOT NULL);
 CREATE TABLE trimtab_blobs (
@@ -84,7 +84,7 @@ class PostgresBlobs:
         timeout: float = 30.0,
     ) -> None:
         self._url = url
-        self._place = _place(url)
+        self._place = place_of(url)
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 - it spreads retries
         self._max_bytes = max_bytes
@@ -161,8 +161,8 @@ class PostgresBlobs:
                 return await act(connection, *args, **kwargs)
 
         try:
-            return await retried(once, _AWAY, clock=self._clock, chance=self._chance)
-        except (asyncpg.PostgresError, *_AWAY) as error:
+            return await retried(once, AWAY, clock=self._clock, chance=self._chance)
+        except (asyncpg.PostgresError, *AWAY) as error:
             # An error of the driver may quote what it was given: the cause stays behind.
             raise BlobsUnavailable(f"blobs in {self._place}: {self._cleaned(error)}") from None
 
@@ -175,7 +175,7 @@ class PostgresBlobs:
                     max_size=self._connections,
                     timeout=self._timeout,
                     command_timeout=self._timeout,
-                    **_tls(self._url),
+                    **tls_of(self._url),
                 )
                 try:
                     async with pool.acquire(timeout=self._timeout) as connection, connection.transaction():
@@ -187,32 +187,16 @@ class PostgresBlobs:
             return self._pool
 
     def _cleaned(self, error: Exception) -> str:
-        text = f"{type(error).__name__}: {error}"
-        for secret in _secrets(self._url):
-            text = text.replace(secret, "***")
-        return text
-
-
-_AWAY = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the server's farewell came while the driver began to speak
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-)
+        return cleaned(error, self._url)
 
 
 async def _make_tables(connection: Any) -> None:
     """Once for each database: later starts need no right to make tables, and wait for nobody."""
-    await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-    if await connection.fetchval("SELECT to_regclass('trimtab_blob_version')") is None:
-        await connection.execute(_TABLES)
-        await connection.execute("INSERT INTO trimtab_blob_version VALUES ($1)", VERSION)
+    if not await connection.fetchval(_MADE):
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        if not await connection.fetchval(_MADE):
+            await connection.execute(_TABLES)
+            await connection.execute("INSERT INTO trimtab_blob_version VALUES ($1)", VERSION)
     version = await connection.fetchval("SELECT max(version) FROM trimtab_blob_version")
     if version != VERSION:
         raise BlobsUnavailable(
@@ -306,33 +290,3 @@ async def _remove(connection: Any, digest: Digest, grace: float) -> int | None:
             digest,
         )
         return size
-
-
-def _place(url: str) -> str:
-    """The URL without user, password and options."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _secrets(url: str) -> list[str]:
-    parts = urlsplit(url)
-    options = parse_qs(parts.query)
-    raw = [parts.password or "", *options.get("password", []), *options.get("sslpassword", [])]
-    return sorted({each for secret in raw for each in (secret, unquote(secret)) if each}, key=len, reverse=True)
-
-
-def _tls(url: str) -> dict[str, Any]:
-    """The driver's own default is TLS that it does not verify. Ours is verified; a URL with `sslmode` decides itself."""
-    parts = urlsplit(url)
-    options = parse_qs(parts.query)
-    if "sslmode" in options:
-        return {}
-    hosts = [*parts.netloc.rpartition("@")[2].split(","), *options.get("host", [])]
-    if all(_is_local(urlsplit(f"//{host}").hostname) for each in hosts for host in each.split(",")):
-        return {"ssl": False}
-    return {"ssl": ssl.create_default_context()}
-
-
-def _is_local(host: str | None) -> bool:
-    """A socket of this machine (nothing, or a path) or the loopback interface."""
-    return not host or is_loopback(host)

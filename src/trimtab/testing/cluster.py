@@ -36,6 +36,7 @@ CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
     "clusterrole-aggregation-controller",
     "resourcequota-controller",
+    "validatingadmissionpolicy-status-controller",
 )
 
 

@@ -4,6 +4,7 @@ It is ready when the constructor returns. PostgreSQL refuses to run as root: the
 `nobody`, in a folder of that user's own, which goes when it stops. Nothing is synced to disk.
 """
 
+import contextlib
 import os
 import pwd
 import secrets
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -53,8 +55,15 @@ class PostgresServer:
             raise
 
     def kill(self) -> None:
-        """Ends it as a power cut would."""
+        """Ends it as a power cut would: on Linux also those of its processes that have not noticed, and would still answer."""
+        os.kill(self._process.pid, signal.SIGSTOP)  # it starts no more of them
+        serving = _children(self._process.pid)
         self._process.kill()
+        for child in serving:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        while any(map(_lives, serving)):
+            time.sleep(0.01)
 
     def restart(self) -> None:
         self._process = self._start()
@@ -105,9 +114,11 @@ class PostgresServer:
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         command = [*self._as_user(), str(self._bin / "postgres"), "-D", str(self.folder / "data"), *options]
-        process = Process(command, log=self.folder / "postgres.log")
+        log = self.folder / "postgres.log"
+        said = log.stat().st_size if log.exists() else 0  # by those before it, who were ready, too
+        process = Process(command, log=log)
         try:
-            process.wait_until(lambda: "ready to accept connections" in process.tail(3), within=60)
+            process.wait_until(lambda: b"ready to accept connections" in log.read_bytes()[said:], within=60)
             process.wait_until(self._listens, within=10)
         except BaseException:
             process.kill()
@@ -127,6 +138,19 @@ class PostgresServer:
             return []
         group = pwd.getpwnam(self._user).pw_gid
         return ["setpriv", f"--reuid={self._user}", f"--regid={group}", "--clear-groups", "--pdeathsig=KILL", "--"]
+
+
+def _children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    return [*map(int, listed.read_text().split())] if listed.exists() else []
+
+
+def _lives(pid: int) -> bool:
+    """Not gone, nor waiting for its new parent to notice that it has ended: then its memory is free."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _unprivileged() -> str | None:

@@ -172,7 +172,7 @@ class Certificates:
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         if secret is None:
             metadata = ObjectMeta(name=self._secret, namespace=self._namespace)
-            await self._client.create(Secret(metadata=metadata, type="kubernetes.io/tls", data=encoded))
+            await self._client.create(Secret(metadata=metadata, type="Opaque", data=encoded))
         else:
             await self._client.patch(secret, Untyped({**secret.raw, "data": encoded}))
 

@@ -1,4 +1,4 @@
-"""The trust bundle, in the documents that API servers read: webhook configurations and CustomResourceDefinitions.
+"""The trust bundle, in the documents that API servers read: webhook configurations, CustomResourceDefinitions, APIServices.
 
 A publisher must not put an old bundle over a newer one, however long it sleeps between two calls. So the order is: `read`
 the documents, then read the bundle, then `publish`, which the API refuses where a document changed since it was read.
@@ -22,6 +22,7 @@ Document = dict[str, Any]
 VALIDATING = Named("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 MUTATING = Named("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
 DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+SERVICE = Named("apiregistration.k8s.io/v1", "APIService")
 
 
 class Targets(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,7 @@ class Targets(msgspec.Struct, frozen=True, kw_only=True):
     validating: tuple[str, ...] = ()
     mutating: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
     labels: str = ""
 
 
@@ -39,6 +41,7 @@ async def read(client: Client, targets: Targets) -> list[Untyped]:
         *((VALIDATING, name) for name in targets.validating),
         *((MUTATING, name) for name in targets.mutating),
         *((DEFINITION, name) for name in targets.definitions),
+        *((SERVICE, name) for name in targets.services),
     ]
     found = []
     for kind, name in wanted:
@@ -100,6 +103,8 @@ async def publish(client: Client, documents: Sequence[Untyped], trusted: bytes) 
 def _client_configs(document: Document) -> Iterator[Document]:
     for webhook in document.get("webhooks") or ():
         yield webhook["clientConfig"]
+    if document.get("kind") == SERVICE.kind and document["spec"].get("service"):
+        yield document["spec"]
     conversion = (document.get("spec") or {}).get("conversion") or {}
     if conversion.get("strategy") == "Webhook":
         yield conversion["webhook"]["clientConfig"]

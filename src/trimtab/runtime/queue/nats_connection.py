@@ -69,6 +69,11 @@ class NatsConnection:
                 self._prepared = True
             return js
 
+    async def client(self) -> NatsClient:
+        """For plain subjects, which need no stream. Errors as of `jetstream`."""
+        async with self._starting:
+            return await self._connected()
+
     async def request(self, subject: str, payload: bytes) -> None:
         """Sends, and waits until somebody has answered."""
 

@@ -8,10 +8,12 @@ server refuses that, so the metadata is put back here. All objects of a request 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from trimtab.model.conversion import ConversionFailed
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
 from trimtab.model.resource import Resource
@@ -22,10 +24,6 @@ API_VERSION = "apiextensions.k8s.io/v1"
 CHANGEABLE = ("labels", "annotations")
 
 Document = dict[str, Any]
-
-
-class ConversionFailed(Exception):  # noqa: N818 - it reads as what happened
-    """The object cannot be shown in that version; the message reaches the user."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -52,8 +50,16 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def conversions_of(declared: Sequence[Conversion], scheme: Scheme) -> Conversions:
+    """Those that are declared, and those of the scheme's convertors."""
+    made: dict[tuple[str, str], Callable[[Document, str], Document]] = {
+        (group, kind): partial(_by_scheme, scheme, group) for group, kind in scheme.converted_kinds
+    }
     kinds = [(c, c.kind if isinstance(c.kind, Kind) else scheme.kind_of(c.kind)) for c in declared]
-    return {(kind.group, kind.kind): conversion.convert for conversion, kind in kinds}
+    return made | {(kind.group, kind.kind): conversion.convert for conversion, kind in kinds}
+
+
+def _by_scheme(scheme: Scheme, group: str, document: Document, version: str) -> Document:
+    return scheme.converted(document, f"{group}/{version}")
 
 
 def converted(conversions: Conversions, body: bytes) -> bytes:
