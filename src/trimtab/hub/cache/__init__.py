@@ -1,0 +1,1 @@
+"""What the hub has read and need not read again, on one replica or on many."""

@@ -1,0 +1,351 @@
+"""Envelopes and revisions for services that know nothing of them.
+
+The service holds the truth. The ledger keeps, in rows of the storage service, what Kubernetes needs beside it (uid, generation,
+managed fields, finalizers; labels, annotations, description and status where the service has none) and the document as it was
+last seen. What is read is compared with that: a difference is a change that someone made elsewhere, and becomes a revision
+and a watch event.
+
+Guarantees: a write holds the resource (`intents.<type>`, with a lease) from its check of the expected revision until the
+ledger has what the service answered: of two writers that expect the same revision one gets `Stale` before it reaches the
+service. While a write is under way readers get the state before it. A writer that dies leaves a change like one made
+elsewhere: it is seen at the next look, after its lease.
+
+Assumptions: a call of the service ends within the lease. Changes elsewhere are seen when the service notifies, when someone
+reads, or at the next poll.
+
+Caveats: of a change made elsewhere nobody knows who made it: managed fields stay as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from trimtab.hub.contract import (
+    ENVELOPE,
+    ApplyOptions,
+    DeleteOptions,
+    Down,
+    GetOptions,
+    Hub,
+    HubBatch,
+    HubChange,
+    HubList,
+    HubStatus,
+    ListOptions,
+    Missing,
+    Options,
+    Refused,
+    Stale,
+    StatusOptions,
+    WatchOptions,
+)
+from trimtab.hub.holding import Holds
+from trimtab.hub.proxies.passing import closing
+from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
+from trimtab.model.clock import Clock, format_time
+from trimtab.model.kind import Kind
+from trimtab.model.logs import log
+from trimtab.store.contract import Op
+
+POLL = 60.0
+RETRY = 5.0
+KEPT = ("labels", "annotations", "description")  # by the ledger, where the service has none
+
+
+class Ledger:
+    """Makes any accessor a `Watched` one. Projects are names here."""
+
+    def __init__(self, inner: Any, storage: Storage, kind: Kind, type_: str, clock: Clock) -> None:
+        self._inner = inner
+        self._storage = storage
+        self._kind = kind
+        self._type = type_
+        self._clock = clock
+        self._holds = Holds(storage, clock)
+
+    async def get(self, name: str, options: GetOptions) -> Hub:
+        key = await self._read_key(name, options)
+        row = await self._storage.get(key)
+        try:
+            found = await self._inner.get(name, options)
+        except Missing:
+            if row is None:
+                raise
+            if await self._holds.taken(key):
+                return self._shown(row, options.project)
+            await self._forget(row)
+            raise
+        return self._shown(await self._settled(key, row, found), options.project)
+
+    async def list(self, options: ListOptions) -> HubList:
+        """A list of the newest state asks the service; one that goes on, or of an older revision, is read in the ledger."""
+        project = None
+        if not options.all_projects and self._kind.namespaced:
+            project = (await self._ids(options.organization, {options.project})).get(options.project)
+            if project is None:  # as a list of a namespace that is not there
+                newest, _ = await self.horizon()
+                return HubList(items=[], revision=options.revision or newest)
+        if options.after is None and not options.revision:
+            await self._look(options, project)
+        query = RowQuery(
+            organization=options.organization,
+            type=self._type,
+            project=project,
+            name=options.name,
+            limit=options.limit or 500,
+            after=options.after,
+            revision=options.revision,
+        )
+        page = await self._storage.list(query)
+        names = await self._names(page.rows)
+        items = [self._shown(row, names.get(row.key.project, "")) for row in page.rows]
+        return HubList(items=items, revision=page.revision, after=page.after)
+
+    async def look(self, organization: str, project: str = "") -> None:
+        """Bring the ledger up to what the service has now, in one project or in all."""
+        options = ListOptions(organization=organization, project=project, all_projects=not project)
+        where = (await self._ids(organization, {project})).get(project) if project else None
+        if where is not None or not project:
+            await self._look(options, where)
+
+    async def _look(self, options: ListOptions, where: str | None) -> None:
+        """`where` is the ID of the project, None for all."""
+        found: dict[tuple[str, str], Hub] = {}
+        after = None
+        while True:
+            page = await self._inner.list(msgspec.structs.replace(options, after=after, limit=0, labels="", fields=""))
+            for hub in page.items:
+                found[hub["metadata"].get("project") or options.project, hub["metadata"]["name"]] = hub
+            after = page.after
+            if after is None:
+                break
+        known = await self._rows(options, where)
+        ids = await self._ids(options.organization, {project for project, _ in found})
+        for (project, name), hub in found.items():
+            if self._kind.namespaced and project not in ids:
+                continue  # the service has it for a project that we do not
+            key = RowKey(options.organization, self._type, ids.get(project, ""), name)
+            with contextlib.suppress(Missing):  # it is being created, or just went: the next look tells
+                await self._settled(key, known.pop((key.project, name), None), hub)
+        for row in known.values():
+            if not await self._holds.taken(row.key):
+                await self._forget(row)
+
+    async def _rows(self, options: ListOptions, project: str | None) -> dict[tuple[str, str], Row]:
+        rows: dict[tuple[str, str], Row] = {}
+        after = None
+        while True:
+            query = RowQuery(
+                organization=options.organization, type=self._type, project=project, name=options.name, after=after
+            )
+            page = await self._storage.list(query)
+            rows |= {(row.key.project, row.key.name): row for row in page.rows}
+            after = page.after
+            if after is None:
+                return rows
+
+    async def apply(self, hub: Hub, options: ApplyOptions) -> Hub:
+        name = hub["metadata"]["name"]
+        key = await self._key(options.organization, options.project, name)
+        if options.dry_run:
+            await self._expected(key, options.expect, options.project)
+            return hub
+        intent = await self._holds.take(key)
+        try:
+            row = await self._expected(key, options.expect, options.project)
+            answer = await self._inner.apply(_bare(hub), options)
+            body = {"document": _seen(answer), "kept": _kept(hub)}
+            return self._shown(await self._record(key, row, body, _envelope(hub)), options.project)
+        finally:
+            await self._holds.release(intent)
+
+    async def delete(self, name: str, options: DeleteOptions) -> None:
+        key = await self._read_key(name, options)
+        intent = await self._holds.take(key)
+        try:
+            row = await self._expected(key, options.expect, options.project)
+            if row is None:
+                raise Missing(f"there is no {self._kind.kind} {name}")
+            with contextlib.suppress(Missing):  # someone was faster: what was asked for is so
+                await self._inner.delete(name, options)
+            await self._forget(row)
+        finally:
+            await self._holds.release(intent)
+
+    async def status(self, name: str, options: StatusOptions) -> HubStatus:
+        status: HubStatus = await self._inner.status(name, options)
+        return status
+
+    async def horizon(self) -> tuple[int, int]:
+        return await self._storage.horizon()
+
+    async def watch(self, options: WatchOptions, since: int) -> AsyncIterator[HubBatch]:
+        async with closing(self._storage.changes(options.organization, (self._type,), since)) as batches:
+            async for batch in batches:
+                names = await self._names([change.row for change in batch.changes])
+                changes = []
+                for change in batch.changes:
+                    project = names.get(change.row.key.project, "")
+                    if not options.all_projects and project != options.project:
+                        continue
+                    if options.name and change.row.key.name != options.name:
+                        continue
+                    before = None if change.before is None else self._shown(change.before, project)
+                    changes.append(HubChange(op=change.op, hub=self._shown(change.row, project), before=before))
+                yield HubBatch(revision=batch.revision, changes=tuple(changes))
+
+    async def follow(self, organization: str) -> None:
+        """See what changes elsewhere, until cancelled: at once where the service notifies, else at each poll."""
+        notifications = getattr(self._inner, "notifications", None)
+        while True:
+            try:
+                await self.look(organization)
+                if notifications is None:
+                    await self._clock.sleep(POLL)
+                    continue
+                async for project, name in notifications():
+                    await self._notified(organization, project, name)
+                raise Down("its notifications have ended")
+            except Exception as error:  # whatever a service does, we look again
+                log.warning("a service cannot be followed", kind=self._kind.kind, error=str(error) or repr(error))
+                await self._clock.sleep(RETRY)
+
+    async def _notified(self, organization: str, project: str, name: str) -> None:
+        if not name:
+            await self.look(organization, project)
+            return
+        with contextlib.suppress(Missing):
+            await self.get(name, GetOptions(organization=organization, project=project))
+
+    async def _settled(self, key: RowKey, row: Row | None, found: Hub) -> Row:
+        """The ledger's row for what the service has; made or brought up to date when they differ."""
+        seen = _seen(found)
+        if row is not None and row.body.get("digest") == _digest(seen):
+            return row
+        if await self._holds.taken(key):
+            if row is None:
+                raise Missing(f"{key.name} is being created")
+            return row
+        if row is None:
+            envelope = {
+                "uid": str(uuid.uuid4()),
+                "generation": 1,
+                "creationTimestamp": format_time(self._clock.now()),
+            }
+            body: dict[str, Any] = {"document": seen, "kept": {}}
+        else:
+            moved = seen.get("spec") != row.body["document"].get("spec")
+            envelope = {**row.envelope, "generation": row.envelope.get("generation", 1) + moved}
+            body = {"document": seen, "kept": row.body["kept"]}
+        try:
+            return await self._record(key, row, body, envelope)
+        except Stale:
+            again = await self._storage.get(key)
+            if again is None:
+                raise Missing(f"there is no {self._kind.kind} {key.name}") from None
+            return again
+
+    async def _record(self, key: RowKey, row: Row | None, body: dict[str, Any], envelope: dict[str, Any]) -> Row:
+        body = {**body, "digest": _digest(body["document"])}
+        labels = _metadata(body).get("labels") or {}
+        write = RowWrite(
+            row=Row(key=key, labels=labels, body=body, envelope=envelope), expect=0 if row is None else row.revision
+        )
+        try:
+            return await self._storage.commit(write)
+        except RowConflict as error:
+            raise Stale(str(error)) from None
+
+    async def _forget(self, row: Row) -> None:
+        """It is gone in the service."""
+        try:
+            await self._storage.commit(RowWrite(row=row, op=Op.DELETE, expect=row.revision))
+        except RowConflict:
+            return  # another has seen to it
+
+    async def _expected(self, key: RowKey, expect: int | None, project: str) -> Row | None:
+        row = await self._storage.get(key)
+        if expect is not None and expect != (row.revision if row else 0):
+            current = None if row is None else self._shown(row, project)
+            raise Stale(f"{self._kind.kind} {key.name} is not at the expected revision", current)
+        return row
+
+    async def _key(self, organization: str, project: str, name: str) -> RowKey:
+        """Where it is to be. The project is asked for each time: one that was made anew has another ID."""
+        where = (await self._ids(organization, {project})).get(project) if self._kind.namespaced else ""
+        if where is None:
+            raise Refused([("metadata.project", f'there is no project "{project}": create a Project of this name')])
+        return RowKey(organization, self._type, where, name)
+
+    async def _read_key(self, name: str, options: Options) -> RowKey:
+        try:
+            return await self._key(options.organization, options.project, name)
+        except Refused:
+            raise Missing(f'{self._kind.kind} "{name}" not found in project "{options.project}"') from None
+
+    async def _ids(self, organization: str, projects: set[str]) -> Mapping[str, str]:
+        """Of the projects that are there."""
+        if not self._kind.namespaced or not projects:
+            return {}
+        return await self._storage.ids(organization, PROJECTS, None, sorted(projects))
+
+    async def _names(self, rows: Sequence[Row]) -> Mapping[str, str]:
+        ids = sorted({row.key.project for row in rows if row.key.project})
+        if not ids:
+            return {}
+        return {id_: identity.name for id_, identity in (await self._storage.names(ids)).items()}
+
+    def _shown(self, row: Row, project: str) -> Hub:
+        document = row.body["document"]
+        metadata: dict[str, Any] = {"name": row.key.name, **_metadata(row.body), **row.envelope}
+        if self._kind.namespaced:
+            metadata |= {"namespace": project, "project": project}
+        metadata["resourceVersion"] = str(row.revision)
+        hub: Hub = {
+            "apiVersion": self._kind.api_version,
+            "kind": self._kind.kind,
+            "metadata": {name: value for name, value in metadata.items() if value not in ({}, [], None, "")},
+            **{name: value for name, value in document.items() if name not in ("apiVersion", "kind", "metadata")},
+        }
+        if "status" not in hub and row.body["kept"].get("status"):
+            hub["status"] = row.body["kept"]["status"]
+        return hub
+
+
+def _metadata(body: Mapping[str, Any]) -> dict[str, Any]:
+    theirs = body["document"].get("metadata") or {}
+    return {name: theirs[name] if name in theirs else body["kept"].get(name) for name in KEPT}
+
+
+def _seen(hub: Hub) -> Hub:
+    """What the service says of a resource, without what it cannot know."""
+    metadata = {name: value for name, value in (hub.get("metadata") or {}).items() if name in KEPT}
+    rest = {name: value for name, value in hub.items() if name not in ("apiVersion", "kind", "metadata")}
+    return {**({"metadata": metadata} if metadata else {}), **rest}
+
+
+def _kept(hub: Hub) -> dict[str, Any]:
+    kept = {name: hub["metadata"][name] for name in KEPT if hub["metadata"].get(name)}
+    return {**kept, **({"status": hub["status"]} if hub.get("status") else {})}
+
+
+def _bare(hub: Hub) -> Hub:
+    """What the service gets: no envelope."""
+    metadata = {name: value for name, value in hub["metadata"].items() if name not in ENVELOPE and name != "namespace"}
+    return {**hub, "metadata": metadata}
+
+
+def _envelope(hub: Hub) -> dict[str, Any]:
+    metadata = hub["metadata"]
+    return {name: metadata[name] for name in ENVELOPE if name in metadata and name != "resourceVersion"}
+
+
+def _digest(document: Hub) -> str:
+    return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()

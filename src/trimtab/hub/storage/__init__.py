@@ -1,0 +1,1 @@
+"""The storage service: organisations, projects, rows with IDs, sharing, snapshots and blobs, in SQLite or PostgreSQL."""

@@ -1,0 +1,353 @@
+"""Hub kinds through the API: what kubectl and every other client meets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from tests.hub.served.conftest import HUB, INFRA, KINDS, Home, addon, blueprint, project
+from trimtab.client.protocol import EventType, Named, Query, Ref
+from trimtab.hub.compose import Hub
+from trimtab.hub.contract import GetOptions
+from trimtab.hub.storage.sqlite import SqliteStorage
+from trimtab.model.document import convert
+from trimtab.model.errors import StatusError
+from trimtab.model.hub import HubResource
+from trimtab.model.resource import Spec
+from trimtab.server.auth.identity import MASTERS, User
+from trimtab.server.core import Server
+from trimtab.server.http import Request, Response
+from trimtab.server.metrics import exposition
+from trimtab.store.memory import MemoryStore
+from trimtab.systems.platform.kinds import Addon, AddonSpec
+from trimtab.systems.platform.kinds.artifact import Artifact
+
+ADDON, BLUEPRINT, PROJECT = Named(INFRA, "Addon"), Named(INFRA, "Blueprint"), Named(HUB, "Project")
+ID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{32}(?![0-9a-f])")
+
+
+async def answer(
+    home: Home,
+    path: str,
+    method: str = "GET",
+    body: Any = None,
+    user: User | None = None,
+    media: str = "application/json",
+    **query: str,
+) -> Any:
+    request = Request(
+        method=method,
+        path=path,
+        query=query,
+        headers={b"content-type": media.encode(), b"accept": b"application/json", b"user-agent": b"test/1"},
+        body=b"" if body is None else orjson.dumps(body),
+        user=user or User("ada", groups=(MASTERS, "system:authenticated")),
+        warnings=[],
+    )
+    response = await home.server.handle(request)
+    assert isinstance(response, Response)
+    return response.code, orjson.loads(response.body)
+
+
+@pytest.mark.row(1)
+@pytest.mark.row(3)
+async def test_a_resource_has_one_shape_with_its_project_and_description(home: Home) -> None:
+    wanted = addon()
+    wanted["metadata"]["description"] = "The front door."
+    applied = await home.apply(wanted)
+    assert list(applied) == ["kind", "apiVersion", "metadata", "spec"]
+    assert applied["metadata"]["project"] == applied["metadata"]["namespace"] == "default"
+    assert applied["metadata"]["description"] == "The front door."
+    read = (await home.client.get(ADDON, "nginx", "default")).raw
+    assert read == applied
+
+
+@pytest.mark.row(3)
+async def test_a_project_that_is_not_the_namespace_is_refused_by_its_field(home: Home) -> None:
+    wanted = addon()
+    wanted["metadata"]["project"] = "other"
+    with pytest.raises(StatusError, match=r'metadata.project.*must be "default"') as refusal:
+        await home.apply(wanted)
+    assert refusal.value.code == 422
+
+
+@pytest.mark.row(22)
+async def test_a_project_that_nobody_made_is_told(home: Home) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "stray"}}
+    await home.apply(namespace)
+    wanted = addon()
+    wanted["metadata"]["namespace"] = "stray"
+    with pytest.raises(StatusError, match="stray"):
+        await home.apply(wanted)
+
+
+@pytest.mark.row(4)
+async def test_no_id_of_the_service_ever_leaves(home: Home) -> None:
+    await home.apply(project("shop"))
+    await home.apply(addon())
+    await home.apply(blueprint(sharing={"enabled": True, "projects": [{"name": "shop"}]}))
+    seen = []
+    for plural in ("addons", "blueprints"):
+        for path in (f"namespaces/default/{plural}", plural):
+            queries: tuple[dict[str, str], ...] = ({}, {"includeLineage": "true"})
+            seen += [await answer(home, f"/apis/{INFRA}/{path}", **query) for query in queries]
+    seen.append(await answer(home, f"/apis/{INFRA}/namespaces/default/blueprints/base", version="v1"))
+    seen.append(await answer(home, f"/apis/{INFRA}/namespaces/default/blueprints/base/versions"))
+    seen.append(await answer(home, f"/apis/{HUB}/projects"))
+    since = "0"
+    async for event in home.client.watch(BLUEPRINT, Query(), since):
+        seen.append((200, event.object.raw))
+        break
+    refused = blueprint("other", sharing={"enabled": True, "projects": [{"name": "nobody"}]})
+    seen.append(await answer(home, f"/apis/{INFRA}/namespaces/default/blueprints", "POST", refused))
+    text = orjson.dumps(seen).decode()
+    rows = (await home.hub.storage.ids("default", "projects.hub", None, ["default", "shop"])).values()
+    assert all(re.fullmatch(r"[0-9a-f]{32}", row) for row in rows)
+    assert not ID.findall(text)
+
+
+@pytest.mark.row(10)
+async def test_a_white_label_is_another_view_of_the_same_resource(home: Home) -> None:
+    ours = await home.apply(addon())
+    theirs = (await home.client.get(Named("infra.acme.io/v3", "Addon"), "nginx", "default")).raw
+    assert theirs["apiVersion"] == "infra.acme.io/v3"
+    assert theirs["spec"] == ours["spec"]
+    assert theirs["metadata"]["uid"] == ours["metadata"]["uid"]
+    changed = {**addon(namespace="edge"), "apiVersion": "infra.acme.io/v3"}
+    await home.apply(changed)
+    assert (await home.client.get(ADDON, "nginx", "default")).raw["spec"]["namespace"] == "edge"
+
+
+@pytest.mark.row(30)
+async def test_paths_may_say_projects(home: Home) -> None:
+    code, made = await answer(home, f"/apis/{INFRA}/projects/default/addons", "POST", addon())
+    assert code == 201
+    assert await answer(home, f"/apis/{INFRA}/projects/default/addons/nginx") == (200, made)
+    code, listed = await answer(home, f"/apis/{INFRA}/projects/default/addons")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["nginx"]
+    code, shown = await answer(home, f"/apis/{HUB}/projects/default")
+    assert (code, shown["kind"]) == (200, "Project")
+
+
+@pytest.mark.row(28)
+async def test_a_published_version_is_read_and_never_changes(home: Home) -> None:
+    await home.apply(blueprint(version="v1", addons=("a",)))
+    await home.apply(blueprint(version="v2", addons=("a", "b")))
+    path = f"/apis/{INFRA}/namespaces/default/blueprints/base"
+    for version, addons in (("v1", 1), ("v2", 2), ("latest", 2)):
+        code, shown = await answer(home, path, version=version)
+        assert (code, len(shown["spec"]["addons"])) == (200, addons)
+    code, refused = await answer(home, path, version="v3")
+    assert code == 404
+    assert "v1, v2" in refused["message"]
+    with pytest.raises(StatusError, match=r"spec.version.*\"v2\".*published"):
+        await home.apply(blueprint(version="v2", addons=()))
+    with pytest.raises(StatusError, match="published"):
+        await home.apply(blueprint(version="v2", addons=()), dry_run=True)
+
+
+@pytest.mark.row(41)
+@pytest.mark.row(42)
+@pytest.mark.row(43)
+@pytest.mark.row(45)
+async def test_lineage_is_seen_and_set_only_by_those_who_ask_and_may(home: Home) -> None:
+    key = "hub.trimtab.dev/lineage"
+    forged = addon()
+    forged["metadata"]["annotations"] = {key: "forged", "own": "kept"}
+    path = f"/apis/{INFRA}/namespaces/default/addons"
+    code, made = await answer(home, path, "POST", forged)
+    assert (code, made["metadata"]["annotations"].get(key)) == (201, None)
+    real = {**made, "metadata": {**made["metadata"], "annotations": {key: "default/sync@1"}}}
+    code, _ = await answer(home, f"{path}/nginx", "PUT", real, includeLineage="true")
+    assert code == 200
+    for query, seen in (({}, None), ({"includeLineage": "true"}, "default/sync@1")):
+        _, one = await answer(home, f"{path}/nginx", **query)
+        _, several = await answer(home, path, **query)
+        for shown in (one, *several["items"]):
+            assert (shown["metadata"].get("annotations") or {}).get(key) == seen
+    _, now = await answer(home, f"{path}/nginx")
+    forging = {**now, "metadata": {**now["metadata"], "annotations": {key: "forged"}}}
+    assert (await answer(home, f"{path}/nginx", "PUT", forging))[0] == 200
+    _, kept = await answer(home, f"{path}/nginx", includeLineage="true")
+    assert kept["metadata"]["annotations"][key] == "default/sync@1"
+
+
+@pytest.mark.row(46)
+async def test_lineage_has_a_verb_of_its_own(home: Home) -> None:
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "reader"},
+        "rules": [{"apiGroups": ["infra.trimtab.dev"], "resources": ["addons"], "verbs": ["get", "list", "watch"]}],
+    }
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    await home.apply(role)
+    await home.apply(binding)
+    await home.apply(addon())
+    path, bob = f"/apis/{INFRA}/namespaces/default/addons/nginx", User("bob", groups=("system:authenticated",))
+    assert (await answer(home, path, user=bob))[0] == 200
+    code, refused = await answer(home, path, user=bob, includeLineage="true")
+    assert code == 403
+    assert "lineage" in refused["message"]
+
+
+async def test_a_watch_tells_what_happens_to_a_resource_once_each(home: Home) -> None:
+    listing = await home.client.list(ADDON)
+    await home.apply(addon())
+    await home.apply(addon(namespace="edge"))
+    await home.client.delete(Ref(ADDON, "nginx", "default"))
+    told = []
+    async for event in home.client.watch(ADDON, Query(namespace="default"), listing.revision):
+        told.append((event.type, event.object.raw["spec"]["namespace"]))
+        if len(told) == 3:
+            break
+    assert told == [(EventType.ADDED, "web"), (EventType.MODIFIED, "edge"), (EventType.DELETED, "edge")]
+
+
+async def test_two_writers_of_one_revision_meet_a_conflict(home: Home) -> None:
+    made = await home.apply(addon())
+    path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+    first = {**made, "spec": {**made["spec"], "namespace": "one"}}
+    second = {**made, "spec": {**made["spec"], "namespace": "two"}}
+    assert (await answer(home, path, "PUT", first))[0] == 200
+    code, refused = await answer(home, path, "PUT", second)
+    assert (code, refused["reason"]) == (409, "Conflict")
+
+
+async def test_a_list_goes_on_at_its_revision(home: Home) -> None:
+    for number in range(5):
+        await home.apply(addon(f"a{number}"))
+    code, page = await answer(home, f"/apis/{INFRA}/addons", limit="2")
+    await home.client.delete(Ref(ADDON, "a3", "default"))
+    names = [item["metadata"]["name"] for item in page["items"]]
+    while page["metadata"].get("continue"):
+        code, page = await answer(
+            home, f"/apis/{INFRA}/addons", limit="2", **{"continue": page["metadata"]["continue"]}
+        )
+        assert code == 200
+        names += [item["metadata"]["name"] for item in page["items"]]
+    assert names == ["a0", "a1", "a2", "a3", "a4"]
+
+
+@pytest.mark.row(29)
+async def test_a_spec_write_cannot_change_the_status_and_the_other_way_round(home: Home) -> None:
+    made = await home.apply({**addon(), "status": {"observedGeneration": 7}})
+    assert "status" not in made
+    path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+    wanted = {**made, "spec": {**made["spec"], "namespace": "forged"}, "status": {"observedGeneration": 1}}
+    code, shown = await answer(home, f"{path}/status", "PUT", wanted)
+    assert (code, shown["spec"]["namespace"]) == (200, "web")
+    assert shown["metadata"]["generation"] == 1
+
+
+@pytest.mark.row(2)
+async def test_an_unknown_field_is_named(home: Home) -> None:
+    path = f"/apis/{INFRA}/namespaces/default/addons"
+    code, refused = await answer(home, path, "POST", addon(colour="red"), fieldValidation="Strict")
+    assert (code, 'unknown field "spec.colour"' in refused["message"]) == (400, True)
+
+
+async def test_a_project_has_its_namespace_when_its_maker_hears_of_it(home: Home) -> None:
+    made = await home.apply(project("shop"))
+    namespace = (await home.client.get(Named("v1", "Namespace"), "shop")).raw
+    assert namespace["metadata"]["annotations"]["hub.trimtab.dev/made-for"] == made["metadata"]["uid"]
+    await home.apply({**addon(), "metadata": {"name": "nginx", "namespace": "shop"}})
+
+
+@pytest.mark.row(39)
+async def test_the_servers_metrics_count_what_the_cache_does(home: Home) -> None:
+    await home.apply(addon())
+    for _ in range(3):
+        await home.client.get(ADDON, "nginx", "default")
+    text = exposition(home.server).decode()
+    [hits] = re.findall(r'^trimtab_hub_cache_hits_total\{group="addons.infra/get"\} (\d+)', text, re.MULTILINE)
+    assert int(hits) >= 2
+
+
+@pytest.mark.row(20)
+@pytest.mark.row(21)
+async def test_whoever_takes_an_accessor_in_this_process_is_asked_too(home: Home) -> None:
+    await home.apply(addon())
+    accessor = home.hub.registry.accessor("addons.infra.trimtab.dev")
+    with pytest.raises(StatusError) as refusal:
+        await accessor.as_user("bob").get("nginx", GetOptions(project="default"))
+    assert refusal.value.code == 403
+
+
+class OldAddonSpec(Spec):
+    target: str = ""
+
+
+class OldAddon(HubResource, group="infra", version="v2", kind="Addon", plural="addons"):
+    spec: OldAddonSpec = OldAddonSpec()
+
+
+class OldAddons:
+    """v2 knew the namespace by another name, and nothing else."""
+
+    def convert_to(self, spoke: OldAddon) -> Addon:
+        return Addon(spec=AddonSpec(namespace=spoke.spec.target, artifact=FILES))
+
+    def convert_from(self, hub: Addon) -> OldAddon:
+        return OldAddon(spec=OldAddonSpec(target=hub.spec.namespace or ""))
+
+
+FILES = convert({"uploadedYAML": {"paths": [{"name": "a.yaml"}]}}, Artifact)
+
+
+@pytest.mark.row(17)
+async def test_another_version_of_the_api_is_a_spoke_of_the_one_that_is_kept(tmp_path: Path) -> None:
+    server = Server(MemoryStore())
+    await server.start()
+    kinds = [msgspec.structs.replace(kind, spokes=((OldAddon, OldAddons()),)) for kind in KINDS if kind.cls is Addon]
+    hub = Hub(server, kinds, SqliteStorage(tmp_path / "hub.db"))
+    await hub.start()
+    home, old = Home(server, hub), "infra.trimtab.dev/v2"
+    made = await home.apply(
+        {
+            "apiVersion": old,
+            "kind": "Addon",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {"target": "web"},
+        }
+    )
+    assert (made["apiVersion"], made["spec"]) == (old, {"target": "web"})
+    assert made["metadata"]["annotations"] == {"hub.trimtab.dev/changed-by": "ada"}, "whichever version was written"
+    assert made["metadata"]["project"] == "default"
+    with pytest.raises(StatusError, match=r"metadata\.project") as refusal:
+        await home.apply({**made, "metadata": {"name": "b", "namespace": "default", "project": "other"}})
+    assert refusal.value.code == 422
+    wordy = {**made, "metadata": {"name": "b", "namespace": "default", "description": "x" * 5000}}
+    with pytest.raises(StatusError, match=r"metadata\.description"):
+        await home.apply(wordy)
+    forged = {**made, "metadata": {**made["metadata"], "annotations": {"hub.trimtab.dev/changed-by": "eve"}}}
+    _, shown = await answer(home, f"/apis/{old}/namespaces/default/addons/a", "PUT", forged)
+    assert shown["metadata"]["annotations"] == {"hub.trimtab.dev/changed-by": "ada"}
+    kept = (await home.client.get(ADDON, "a", "default")).raw
+    assert kept["spec"]["namespace"] == "web"
+    await home.apply(addon("a", namespace="edge"))
+    assert (await home.client.get(Named(old, "Addon"), "a", "default")).raw["spec"] == {"target": "edge"}
+    await hub.stop()
+    await server.stop()
+
+
+@pytest.mark.row(8)
+async def test_a_put_that_says_the_same_in_fewer_words_changes_nothing(home: Home) -> None:
+    path = f"/apis/{INFRA}/namespaces/default/addons"
+    _, made = await answer(home, path, "POST", addon())
+    for _ in range(2):
+        said = {**addon(), "metadata": {**addon()["metadata"], "resourceVersion": made["metadata"]["resourceVersion"]}}
+        code, shown = await answer(home, f"{path}/nginx", "PUT", said)
+        assert (code, shown["metadata"]["generation"]) == (200, 1)
+        made = shown
