@@ -1,0 +1,277 @@
+"""Doing what a plan says in the system: applies wave by wave, then deletions. Many at once, and no read that is not needed.
+
+Guarantees: a wave begins when all of the one before it is applied; after a failure none begins, and nothing is deleted.
+Deletions carry the uid of what was synced: another object of the same name stays. Whatever was done is in the inventory
+when this returns or raises, also when it is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+
+from trimtab.client.api import APPLY, MERGE, ApiClient
+from trimtab.client.protocol import Named, Preconditions, Ref
+from trimtab.client.transport import Call, Silent, Unreachable
+from trimtab.model.clock import Clock
+from trimtab.model.errors import StatusError
+from trimtab.systems.gitops.acting import MANAGER
+from trimtab.systems.gitops.inventory import Entry, Inventory
+from trimtab.systems.gitops.knowing import SECRET_KINDS
+from trimtab.systems.gitops.merging import Base, normal
+from trimtab.systems.gitops.ordering import order
+from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.planning import Step
+
+AT_ONCE = 24
+APPEARS = 10.0
+"""Seconds that a kind may take to be served after its definition was applied."""
+
+NOT_TRIED = "not tried: what comes before it could not be applied"
+
+Guard = Callable[[], AbstractAsyncContextManager[Any]]
+Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """One document that the server did not take."""
+
+    identity: Identity
+    path: str
+    reason: str
+    message: str
+
+
+class Acts(msgspec.Struct, frozen=True):
+    """What came of a plan: what was done, what failed, and what was not `tried` because something before it failed."""
+
+    applied: frozenset[Identity] = frozenset()
+    deleted: frozenset[Identity] = frozenset()
+    failures: tuple[Failure, ...] = ()
+    untried: tuple[Failure, ...] = ()
+
+
+class Applier:
+    """Acts for one run of one sync."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        clock: Clock,
+        inventory: Inventory,
+        *,
+        guard: Guard,
+        keeps_lineage: Callable[[str, str], bool],
+        lineage: tuple[str, str],
+        clean: Callable[[Document], Document] = lambda document: document,
+        progress: Callable[[int], None] | None = None,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        """`lineage` is the annotation and its value, for kinds that keep it; `clean` takes off what is no base."""
+        self._client, self._clock, self._inventory = client, clock, inventory
+        self._guard, self._keeps_lineage, self._lineage = guard, keeps_lineage, lineage
+        self._clean = clean
+        self._progress, self._at_once = progress or (lambda done: None), at_once
+        self._done = self._lost = 0
+        self.failures: list[Failure] = []
+        self.untried: list[Failure] = []
+        self.applied: list[Identity] = []
+        self.deleted: list[Identity] = []
+
+    @property
+    def acts(self) -> Acts:
+        """So far."""
+        return Acts(frozenset(self.applied), frozenset(self.deleted), tuple(self.failures), tuple(self.untried))
+
+    async def apply(
+        self, steps: Sequence[Step], references: Callable[[Document], Iterable[Identity]] | None = None
+    ) -> bool:
+        """Whether all of it was applied."""
+        by_identity = {step.identity: step for step in steps}
+        defined = defined_kinds(step.document or {} for step in steps)
+        waves = order([(step.identity, step.document or {}) for step in steps], references).waves
+        for number, wave in enumerate(waves, 1):
+            await self._each([by_identity[identity] for identity in wave], lambda step: self._apply(step, defined))
+            if self.failures:
+                left = [by_identity[identity] for later in waves[number:] for identity in later]
+                self.untried += [Failure(step.identity, step.path, "NotTried", NOT_TRIED) for step in left]
+                return False
+        return True
+
+    async def prune(self, steps: Sequence[Step]) -> bool:
+        """Whether all of them are gone, or going. What others stand on goes last."""
+        documents = {step.identity: step.live or {} for step in steps}
+        by_identity = {step.identity: step for step in steps}
+        for wave in reversed(order(documents.items()).waves):
+            await self._each([by_identity[identity] for identity in wave], self._delete)
+            if self.failures:
+                return False
+        return True
+
+    async def _each(self, items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> None:
+        left = iter(items)
+
+        async def work() -> None:
+            for item in left:
+                await act(item)
+                self._done += 1
+                self._progress(self._done)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._at_once, len(items))):
+                    group.create_task(work())
+        except ExceptionGroup as errors:  # they all met the same: the server is gone, or the lease
+            raise errors.exceptions[0] from None
+
+    async def _apply(self, step: Step, defined: frozenset[tuple[str, str]]) -> None:
+        document = self.applied_form(step)
+        try:
+            answer = await self._send(document, step.identity, defined)
+            before = self._inventory.get(step.identity)
+            left = leftovers(before.base.git, document, answer) if before is not None and before.base.git else {}
+            if left:
+                answer = await self._take_away(answer, left)
+        except StatusError as error:
+            self.failures.append(_failure(step, error))
+            return
+        except (Unreachable, Silent) as error:
+            self._unanswered(step, error)
+            return
+        metadata = answer.get("metadata") or {}
+        self._inventory.put(
+            Entry(
+                step.identity,
+                version=str(document["apiVersion"]),
+                uid=str(metadata.get("uid", "")),
+                path=step.path,
+                index=step.index,
+                digest=step.digest,
+                base=Base(step.document, normal(self._clean(answer))),
+                artifacts=before.artifacts if before is not None else {},
+                item=step.item,
+            )
+        )
+        self.applied.append(step.identity)
+
+    def _unanswered(self, step: Step, error: Exception) -> None:
+        """No answer about one document is the document's failure: it may be larger than the server takes. No answer about
+        more than are asked for at once is the server's, and raised."""
+        self.failures.append(
+            Failure(step.identity, step.path, "NoAnswer", f"the server did not answer: {error}"[:1024])
+        )
+        self._lost += 1
+        if self._lost > self._at_once:
+            raise error
+
+    def applied_form(self, step: Step) -> Document:
+        """What is sent: in its namespace, with our lineage where the kind keeps it."""
+        document = dict(step.document or {})
+        metadata = dict(document.get("metadata") or {})
+        if step.identity.namespace:
+            metadata["namespace"] = step.identity.namespace
+        if self._keeps_lineage(str(document["apiVersion"]), str(document["kind"])):
+            key, value = self._lineage
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), key: value}
+        document["metadata"] = metadata
+        return document
+
+    async def _send(self, document: Document, identity: Identity, defined: frozenset[tuple[str, str]]) -> Document:
+        new = (identity.group, identity.kind) in defined
+        deadline = self._clock.monotonic() + APPEARS
+        while True:
+            try:
+                return await self._patch(document, APPLY, {"fieldManager": MANAGER, "force": "true"})
+            except StatusError as error:
+                if error.code != 404 or not new or self._clock.monotonic() > deadline:
+                    raise
+            await self._clock.sleep(0.1)  # servers announce a kind a little before they serve it
+
+    async def _take_away(self, answer: Document, left: Document) -> Document:
+        """Fields that Git no longer says, and that others own with us, stay after an apply: they are taken away by name."""
+        metadata = answer["metadata"]
+        names = {"name": metadata["name"], "resourceVersion": metadata["resourceVersion"]}
+        if metadata.get("namespace"):
+            names["namespace"] = metadata["namespace"]
+        change = {**left, "metadata": {**left.get("metadata", {}), **names}}
+        change = {"apiVersion": answer["apiVersion"], "kind": answer["kind"], **change}
+        return await self._patch(change, MERGE, {"fieldManager": MANAGER})
+
+    async def _patch(self, document: Document, media: str, query: Mapping[str, str]) -> Document:
+        place = await self._client.place(Named(str(document["apiVersion"]), str(document["kind"])))
+        metadata = document["metadata"]
+        call = Call(
+            method="PATCH",
+            path=place.path(metadata.get("namespace", ""), metadata["name"]),
+            query=query,
+            body=orjson.dumps(document),
+            content_type=media,
+        )
+        async with self._guard():
+            reply = await self._client.transport.call(call)
+        found: Document = orjson.loads(reply.body)
+        return found
+
+    async def _delete(self, step: Step) -> None:
+        entry = self._inventory.get(step.identity)
+        if entry is None:
+            return
+        ref = Ref(Named(entry.version, step.identity.kind), step.identity.name, step.identity.namespace)
+        try:
+            async with self._guard():
+                await self._client.delete(
+                    ref, preconditions=Preconditions(uid=entry.uid or None), propagation="Background"
+                )
+            self.deleted.append(step.identity)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                self.failures.append(_failure(step, error))
+                return
+        except (Unreachable, Silent) as error:
+            self._unanswered(step, error)
+            return
+        self._inventory.remove(step.identity)
+
+
+def leftovers(before: Document, after: Document, answer: Document) -> Document:
+    """A merge patch that takes away what Git said before, says no more, and the object still has. Only within mappings:
+    the items of lists are the server's business."""
+    found: Document = {}
+    for name, value in before.items():
+        if name in ("apiVersion", "kind", "status") or name not in answer:
+            continue
+        if name not in after:
+            found[name] = None
+        elif isinstance(value, dict) and isinstance(after[name], dict) and isinstance(answer[name], dict):
+            inner = leftovers(value, after[name], answer[name])
+            if inner:
+                found[name] = inner
+    if isinstance(found.get("metadata"), dict):
+        found["metadata"].pop("namespace", None)
+        if not found["metadata"]:
+            del found["metadata"]
+    return found
+
+
+def defined_kinds(documents: Iterable[Document]) -> frozenset[tuple[str, str]]:
+    """(group, kind) of what the CRDs among the documents define."""
+    found = set()
+    for document in documents:
+        spec = document.get("spec")
+        if document.get("kind") == "CustomResourceDefinition" and isinstance(spec, dict):
+            names = spec.get("names")
+            found.add((str(spec.get("group")), str(names.get("kind")) if isinstance(names, dict) else ""))
+    return frozenset(found)
+
+
+def _failure(step: Step, error: StatusError) -> Failure:
+    """Of a Secret only the reason: a message may quote what is in it."""
+    secret = (step.identity.group, step.identity.kind) in SECRET_KINDS
+    message = "the server refuses it; see its audit log" if secret else error.message
+    return Failure(step.identity, step.path, error.reason or "Refused", message[:1024])

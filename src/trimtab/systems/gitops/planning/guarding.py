@@ -1,0 +1,74 @@
+"""What stands between a mistake in Git (or an answer of the server that is empty) and the deletion of everything."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from trimtab.systems.gitops.parsing import Identity, Parsed
+from trimtab.systems.gitops.planning.plan import FileEdit, Guard, Options, Plan
+
+
+def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, written: int | None = None) -> Plan:
+    """The plan without the deletions that need a confirmation that was not given. `synced`: the size of the inventory;
+    `written`: so many documents are in Git, where that is another number."""
+    deletes = tuple(edit for edit in plan.write_back if edit.action == "delete")
+    guards: list[Guard] = []
+    pruned = tuple(step.identity for step in plan.prune)
+    removed = tuple(edit.identity for edit in deletes)
+    if parsed.problems and (pruned or removed):
+        count = len(parsed.problems)
+        message = (
+            f"nothing is deleted while {count} {'problem stands' if count == 1 else 'problems stand'} in the source"
+        )
+        guards.append(Guard("Problems", message, (*pruned, *removed)))
+    else:
+        in_git = synced if written is None else written
+        for held, where, count in ((pruned, "system", synced), (removed, "Git", in_git)):
+            guard = _guard(held, where, where == "system" and not parsed.documents, count, options)
+            if guard is not None:
+                guards.append(guard)
+    names = {identity for guard in guards for identity in guard.held}
+    if not names:
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        guards=tuple(guards),
+        prune=tuple(step for step in plan.prune if step.identity not in names),
+        held=tuple(step for step in plan.prune if step.identity in names),
+        write_back=tuple(edit for edit in plan.write_back if not _is_held(edit, names)),
+        held_edits=tuple(edit for edit in plan.write_back if _is_held(edit, names)),
+    )
+
+
+def confirmation(held: Iterable[Identity], where: str = "system") -> str:
+    """What a user echoes. It is of what would be deleted: another deletion needs another one."""
+    text = "\n".join((where, *sorted(identity.key for identity in held)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _guard(held: tuple[Identity, ...], where: str, empty: bool, synced: int, options: Options) -> Guard | None:
+    if not held:
+        return None
+    word = confirmation(held, where)
+    if word in options.confirmed.split(","):
+        return None
+    percent = 100 * len(held) / max(synced, len(held))
+    documents = "1 document" if len(held) == 1 else f"{len(held)} documents"
+    if empty:
+        message = f"the source has no documents: {documents} would be deleted"
+        return Guard("EmptySource", message, held, word)
+    if len(held) > options.max_deletes and percent > options.max_delete_percent:
+        message = f"{documents} of {synced} ({percent:.0f} %) would be deleted from {_told(where)}"
+        return Guard("MassDelete", message, held, word)
+    return None
+
+
+def _told(where: str) -> str:
+    return "the system" if where == "system" else where
+
+
+def _is_held(edit: FileEdit, names: set[Identity]) -> bool:
+    return edit.action == "delete" and edit.identity in names

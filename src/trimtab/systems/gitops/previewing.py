@@ -1,0 +1,117 @@
+"""What a sync would do with any revision, or with a folder of this machine. Nothing is written, anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trimtab.client.api import ApiClient
+from trimtab.model.clock import Clock
+from trimtab.model.errors import not_found
+from trimtab.runtime.credentials import Credentials
+from trimtab.runtime.events import Recorder
+from trimtab.storage.blobs import Blobs
+from trimtab.storage.scratch import Scratch
+from trimtab.systems.gitops.acting import Actors
+from trimtab.systems.gitops.artifacts import MAX_BYTES, Contents
+from trimtab.systems.gitops.conducting import Unguarded
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.knowing import Knowledge
+from trimtab.systems.gitops.parsing import IGNORE_FILE, Ignore, ParsedFile, is_json, is_read, parse_file
+from trimtab.systems.gitops.planning import Plan
+from trimtab.systems.gitops.reach import Mirrors
+from trimtab.systems.gitops.reading import MAX_FILES, Reader, Snapshot, definitions_of, kinds_of, normal_root
+from trimtab.systems.gitops.repositories import repository_of
+from trimtab.systems.gitops.run.tools import Memory, Tools
+from trimtab.systems.gitops.running import Running
+from trimtab.systems.gitops.served import Served
+
+
+class Previewer:
+    """With the rights of whoever asks: they need to read the GitSync, its Repository and Secret, and what it applies."""
+
+    def __init__(
+        self, client: ApiClient, clock: Clock, blobs: Blobs, scratch: Scratch, credentials: Credentials
+    ) -> None:
+        knowledge, served = Knowledge(client.scheme), Served(client.transport)
+        self._tools = Tools(
+            client=client,
+            clock=clock,
+            blobs=blobs,
+            mirrors=Mirrors(scratch, credentials),
+            credentials=credentials,
+            served=served,
+            knowledge=knowledge,
+            reader=Reader(served, knowledge),
+            actors=Actors(client, lambda path: False),  # lineage is for who may see it; the inventory tells the same
+            guard=Unguarded,
+            events=Recorder(client, clock, component="trimtab.dev/preview"),
+            suffix=client.scheme.suffix,
+        )
+
+    async def revision(self, sync: GitSync, revision: str = "") -> tuple[Snapshot, Plan]:
+        """Of a branch, a tag or a commit; the synced branch when none is named. RemoteError; running.Stop."""
+        repository = await repository_of(self._tools.client, sync.spec.repository, sync.namespace)
+        if repository is None:
+            raise not_found("repositories", "hub.trimtab.dev", sync.spec.repository)
+        async with self._tools.mirrors.open(repository) as mirror:
+            wanted = revision or sync.spec.revision
+            commit = (await mirror.fetch(wanted))[wanted]
+            root = normal_root(sync.spec.path)
+            snapshot = await self._tools.reader.read(mirror, commit, root, sync.namespace)
+            return snapshot, await self._plan(sync, snapshot, mirror)
+
+    async def folder(self, sync: GitSync, folder: Path) -> tuple[Snapshot, Plan]:
+        """Of a folder that stands for the synced one."""
+        files = local_files(folder)
+        ignore = Ignore.of(files[IGNORE_FILE].decode("utf-8", "replace")) if IGNORE_FILE in files else Ignore()
+        parsed: dict[str, ParsedFile] = {
+            path: parse_file(data, json=is_json(path)) for path, data in files.items() if is_read(path, ignore)
+        }
+        await self._tools.served.know(kinds_of(parsed))
+        self._tools.served.announce(definitions_of(parsed))
+        gathered = self._tools.reader.gathered(parsed, sync.namespace)
+        snapshot = Snapshot("", "", tree_of(files), gathered)
+        contents = Local({snapshot.files[path].oid: data for path, data in files.items()})
+        return snapshot, await self._plan(sync, snapshot, contents)
+
+    async def _plan(self, sync: GitSync, snapshot: Snapshot, contents: Contents) -> Plan:
+        return await Running(self._tools, sync, Memory(), "Preview").preview(snapshot, contents)
+
+
+class Local:
+    """Blobs of a folder."""
+
+    def __init__(self, blobs: Mapping[str, bytes]) -> None:
+        self._blobs = blobs
+
+    async def read(self, oids: Iterable[str], *, max_bytes: int) -> Mapping[str, bytes]:
+        return {oid: self._blobs[oid] for oid in oids}
+
+
+def local_files(folder: Path) -> dict[str, bytes]:
+    """Plain files below a folder, as Git would have them; links are not followed."""
+    found: dict[str, bytes] = {}
+    for place, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink() or not path.is_file():
+                continue
+            if len(found) >= MAX_FILES:
+                raise ValueError(f"{folder} has more than {MAX_FILES} files")
+            with path.open("rb") as file:
+                found[path.relative_to(folder).as_posix()] = file.read(MAX_BYTES + 1)
+    return found
+
+
+def tree_of(files: dict[str, bytes]) -> dict[str, Any]:
+    from trimtab.runtime.git.objects import TreeFile
+
+    return {
+        path: TreeFile(oid=hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(), size=len(data), mode=0o100644)  # noqa: S324
+        for path, data in files.items()
+    }

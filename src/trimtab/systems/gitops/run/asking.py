@@ -1,0 +1,84 @@
+"""What a GitSync asks for. Stop when it cannot be done as it is asked."""
+
+from __future__ import annotations
+
+from msgspec import UnsetType
+
+from trimtab.client.protocol import Client
+from trimtab.runtime.git.refs import HEAD, branch_name
+from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, Repository
+from trimtab.systems.gitops.kinds.fields import CONFIRM
+from trimtab.systems.gitops.parsing import SelectionError, selection
+from trimtab.systems.gitops.planning import Options
+from trimtab.systems.gitops.reading import normal_root
+from trimtab.systems.gitops.repositories import Ambiguous, repository_of
+from trimtab.systems.gitops.run.verdicts import Stop
+from trimtab.systems.gitops.telling import Verdict
+
+
+def options_of(sync: GitSync) -> Options:
+    spec = sync.spec
+    try:
+        chosen = selection(spec.include, spec.exclude, fields=("spec.include", "spec.exclude"))
+        _check_places(spec)
+        destination_of(sync)
+    except (SelectionError, ValueError) as error:
+        raise Stop(Verdict(False, "InvalidSpec", str(error), stalled=True)) from None
+    annotations = sync.metadata.annotations or {}
+    return Options(
+        git_to_system=spec.git_to_system,
+        system_to_git=spec.system_to_git,
+        policy=spec.conflict_policy,
+        prune=spec.prune,
+        selection=chosen,
+        max_deletes=spec.deletion_guard.max_count,
+        max_delete_percent=spec.deletion_guard.max_percent,
+        confirmed=annotations.get(CONFIRM, ""),
+    )
+
+
+def _check_places(spec: GitSyncSpec) -> None:
+    """ValueError names the field of a branch or a folder that Git could not have."""
+    destination = spec.destination
+    normal_root(spec.path)
+    if spec.revision != HEAD or (spec.system_to_git and isinstance(destination, UnsetType)):
+        _check_branch(spec.revision, "spec.revision")
+    if not isinstance(destination, UnsetType):
+        normal_root(destination.path, "spec.destination.path")
+        _check_branch(destination.revision, "spec.destination.revision")
+
+
+def _check_branch(name: str, field: str) -> None:
+    try:
+        branch_name(name)
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+
+
+def destination_of(sync: GitSync) -> str:
+    """Where changes of the system go, in one line; "" for where the documents come from. ValueError when both would be read."""
+    spec, to = sync.spec, sync.spec.destination
+    if isinstance(to, UnsetType):
+        return ""
+    source, root = normal_root(spec.path), normal_root(to.path, "spec.destination.path")
+    if (to.repository, to.revision) == (spec.repository, spec.revision):
+        if source == root:
+            return ""
+        if not source or root.startswith(f"{source}/"):
+            raise ValueError("spec.destination.path: is in the folder that is synced; take another folder or branch")
+    return f"{to.repository} {to.revision} {root}"
+
+
+async def git_repository(client: Client, sync: GitSync, name: str) -> Repository:
+    """The Repository of this name that the sync may use."""
+    try:
+        repository = await repository_of(client, name, sync.namespace)
+    except Ambiguous as error:
+        raise Stop(Verdict(False, "RepositoryAmbiguous", f"spec.repository: {error}")) from None
+    if repository is None:
+        message = f'spec.repository: there is no Repository "{name}" in {sync.namespace}, nor one shared with it'
+        raise Stop(Verdict(False, "RepositoryMissing", message))
+    if repository.spec.type != "git":
+        message = f'spec.repository: "{name}" is of type {repository.spec.type}; it must be git'
+        raise Stop(Verdict(False, "InvalidSpec", message, stalled=True))
+    return repository

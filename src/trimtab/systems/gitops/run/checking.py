@@ -1,0 +1,40 @@
+"""The whole revision, judged before anything is done. What was judged before, by the same schema, is not judged again."""
+
+from __future__ import annotations
+
+from trimtab.systems.gitops import artifacts
+from trimtab.systems.gitops.acting import outside
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.parsing import Problem, Selection, selection
+from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.run.tools import Memory, Tools
+from trimtab.systems.gitops.run.verdicts import Stop
+from trimtab.systems.gitops.telling import Verdict, first, problems_of
+
+
+def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> None:
+    """Stop, with all problems, when there is one."""
+    problems = list(snapshot.problems)
+    chosen = selection(sync.spec.include, sync.spec.exclude)
+    documents = snapshot.parsed.documents
+    if chosen != Selection():
+        documents = tuple(d for d in documents if chosen.selects(d.identity))
+    problems += artifacts.problems(documents, snapshot, tools.knowledge)
+    judged, known = set(), []
+    for document in documents:
+        seen = document.digest in memory.judged
+        found = [] if seen else tools.served.problems(document.document)
+        problems += [Problem(document.path, document.line, message) for message in found]
+        names = (str(document.document["apiVersion"]), str(document.document["kind"]))
+        if found and tools.served.resource(*names) is None:
+            continue  # nobody knows what it would be: that alone is told
+        known.append(document)
+        if not found:
+            judged.add(document.digest)
+    problems += outside(sync, tuple(known))
+    memory.judged = frozenset(judged)
+    if problems:
+        told = problems_of(sorted(problems))
+        count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
+        message = f"{count} in {snapshot.commit[:12] or 'the folder'}, so nothing of it is applied: {first(told)}"
+        raise Stop(Verdict(False, "InvalidDocuments", message, patient=True, documents=told))

@@ -1,0 +1,221 @@
+"""What there is, and so what is to be done. Reads, and writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UnsetType
+
+from trimtab.client.api import ApiClient
+from trimtab.runtime.tasks import ended
+from trimtab.systems.gitops import artifacts
+from trimtab.systems.gitops.acting import MANAGER, forbidden
+from trimtab.systems.gitops.conflicts import Conflicts
+from trimtab.systems.gitops.deciding import Agenda, agenda, planned
+from trimtab.systems.gitops.elsewhere import Exports, with_files
+from trimtab.systems.gitops.keeping import Kept
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.looking import look
+from trimtab.systems.gitops.merging import FileSides
+from trimtab.systems.gitops.parsing import Identity, Selection
+from trimtab.systems.gitops.planning import Options, Plan
+from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.run.owners import lineage_of, living
+from trimtab.systems.gitops.run.tools import Memory, Tools
+from trimtab.systems.gitops.scope import in_scope
+from trimtab.systems.gitops.views import other_views
+
+Document = dict[str, Any]
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """The plan, the conflicts that there were before it, and the live objects that were read, as the server has them."""
+
+    plan: Plan
+    conflicts: Conflicts
+    raw: dict[Identity, Document]
+
+
+class Drafter:
+    """Plans for one GitSync."""
+
+    def __init__(self, tools: Tools, sync: GitSync, options: Options, memory: Memory) -> None:
+        self._tools, self._sync, self._options, self._memory = tools, sync, options, memory
+        self._ahead: tuple[Snapshot, dict[Identity, str], asyncio.Task[dict[Identity, Document]]] | None = None
+
+    def ahead(self, snapshot: Snapshot, kept: Kept) -> None:
+        """Begin to look while Git is asked: mostly it says what it said before. Then `aclose`."""
+        both = self._options.system_to_git
+        todo = agenda(snapshot.parsed, kept.inventory, everything=True, both_ways=both, exports=kept.exports)
+        wanted = self._served(todo)
+        self._ahead = snapshot, wanted, asyncio.create_task(look(self._tools.actors.of(self._sync), wanted))
+
+    async def aclose(self) -> None:
+        """What was looked at for nothing."""
+        if self._ahead is not None:
+            await ended(self._ahead[2])
+            self._ahead = None
+
+    async def _looked(
+        self, client: ApiClient, snapshot: Snapshot, wanted: dict[Identity, str]
+    ) -> dict[Identity, Document]:
+        """What was looked at ahead is too old for what is new in Git: an edit since then would be overwritten unseen."""
+        if self._ahead is not None and self._ahead[0] is snapshot and self._ahead[1] == wanted:
+            looking, self._ahead = self._ahead[2], None
+            return await looking
+        await self.aclose()
+        return await look(client, wanted)
+
+    async def draft(
+        self,
+        snapshot: Snapshot,
+        kept: Kept,
+        contents: artifacts.Contents,
+        *,
+        everything: bool,
+        changed: frozenset[Identity] = frozenset(),
+    ) -> Draft:
+        """Of `everything`, or only of what Git or `changed` tells; `contents` has the bytes of Git. NotServed; StatusError."""
+        tools, options = self._tools, self._options
+        client, both = tools.actors.of(self._sync), options.system_to_git
+        told = changed if everything else changed | artifacts.moved(snapshot, kept.inventory, tools.knowledge)
+        rest: dict[str, Any] = {"everything": everything, "changed": told, "exports": kept.exports}
+        todo = agenda(snapshot.parsed, kept.inventory, both_ways=both, **rest)
+        wanted = self._served(todo)
+        raw = await self._looked(client, snapshot, wanted)
+        if both:
+            scope = in_scope(tools.served, tools.knowledge, options.selection, self._sync)
+            raw |= await scope.new_objects(client, todo, raw, everything=everything, changed=changed)
+        named = {document.identity for document in snapshot.parsed.documents}
+        aside = other_views(raw, named, kept.inventory, tools.suffix)
+        raw = {identity: document for identity, document in raw.items() if identity not in aside}
+        live = {identity: tools.knowledge.clean(document) for identity, document in raw.items()}
+        conflicts = await Conflicts.of(tools, self._sync)
+        todo = _without(_disowned(todo, live, kept), aside, kept)
+        rest = {
+            "owners": await self._owners(live, todo),
+            "refuse": self._refusal(live),
+            "taken": {*snapshot.files, *(entry.path for entry in kept.exports)} if kept.destination else snapshot.files,
+            "exports": _exports(kept, {*wanted, *raw} - {*aside}) if both and kept.destination else None,
+            "plural": tools.served.plural,
+            "held": lambda identity: [file.name for file in tools.knowledge.files(raw.get(identity, {}))],
+            "files": await self._files(todo, raw, snapshot, kept, contents),
+            "touched": self._touched(todo, raw),
+            "names": lambda document: (file.name for file in tools.knowledge.files(document)),
+        }
+        settled = self._settled(raw, todo)
+        plan = planned(todo, snapshot.parsed, kept.inventory, live, options, settled=settled, **rest)
+        self._remember(plan, todo, everything)
+        plan = conflicts.decided(plan, todo, live, snapshot, options, kept.inventory, **rest)
+        if both and kept.destination:
+            plan = with_files(plan, kept.exports, raw, live, tools.knowledge)
+        large = await artifacts.too_large(client, plan.write_back, raw, tools.knowledge)
+        return Draft(artifacts.readable(plan, tools.knowledge, large), conflicts, raw)
+
+    def _settled(self, raw: Mapping[Identity, Document], todo: Agenda) -> set[Identity]:
+        """There was nothing to do with them before, and nothing is another since: they need not be compared again."""
+        known, generation = self._memory.settled, int(self._sync.metadata.generation or 0)
+        found = set()
+        for identity, document in raw.items():
+            seen = known.get(identity)
+            if seen is not None and seen == (_revision(document), todo.entries.get(identity), generation):
+                found.add(identity)
+        return found
+
+    def _remember(self, plan: Plan, todo: Agenda, everything: bool) -> None:
+        if everything:
+            self._memory.settled = {}
+        known, generation = self._memory.settled, int(self._sync.metadata.generation or 0)
+        for step in plan.unchanged:
+            entry, revision = todo.entries.get(step.identity), _revision(step.live or {})
+            if entry is not None and revision:
+                known[step.identity] = revision, entry, generation
+
+    def _served(self, todo: Agenda) -> dict[Identity, str]:
+        """What is to be read, but for new objects of kinds that are yet to come."""
+        served = self._tools.served
+        return {
+            identity: version
+            for identity, version in todo.read.items()
+            if identity in todo.entries or served.is_served(version, identity.kind)
+        }
+
+    async def _files(
+        self,
+        todo: Agenda,
+        raw: Mapping[Identity, Document],
+        snapshot: Snapshot,
+        kept: Kept,
+        contents: artifacts.Contents,
+    ) -> dict[Identity, tuple[FileSides, ...]]:
+        """Files of documents on the agenda, where a side is not as it was."""
+        documents, chosen = todo.documents, self._options.selection
+        if chosen != Selection():
+            documents = tuple(document for document in documents if chosen.selects(document.identity))
+        return await artifacts.compared(
+            documents, raw, todo.read, kept.inventory, snapshot, self._tools.knowledge, contents
+        )
+
+    def _touched(self, todo: Agenda, raw: Mapping[Identity, Document]) -> frozenset[Identity]:
+        """Of the objects that Git has no more, those whose files changed."""
+        named = {document.identity for document in todo.documents}
+        gone = (entry for identity, entry in todo.entries.items() if identity not in named)
+        return artifacts.touched(gone, raw, self._tools.knowledge)
+
+    async def _owners(self, live: Mapping[Identity, Document], todo: Agenda) -> dict[Identity, str]:
+        """Objects that keep the lineage of another sync that lives, or are in its inventory."""
+        key, own = lineage_of(self._sync, self._tools.suffix)
+        new = [document.identity for document in todo.documents if document.identity not in todo.entries]
+        owner_of = self._tools.owner
+        found = {identity: f"the sync {owner}" for identity in new if (owner := owner_of(self._sync, identity))}
+        given = {identity: _annotation(document, key) for identity, document in live.items()}
+        others = {identity: lineage for identity, lineage in given.items() if lineage not in ("", own)}
+        named = await living(self._tools.actors.own, others.values())
+        return found | {identity: f"the sync {named[each]}" for identity, each in others.items() if each in named}
+
+    def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
+        if not isinstance(self._sync.spec.service_account, UnsetType):
+            return lambda identity: ""
+        return lambda identity: forbidden(identity, live.get(identity, {}), self._sync.namespace)
+
+
+def _annotation(document: Document, key: str) -> str:
+    return str((document.get("metadata", {}).get("annotations") or {}).get(key) or "")
+
+
+def _exports(kept: Kept, looked: Container[Identity]) -> Exports:
+    """What is not looked at is not gone."""
+    found = {entry.identity: entry for entry in kept.exports if entry.identity in looked}
+    return Exports(found, len(kept.exports))
+
+
+def _revision(document: Document) -> str:
+    return str(document.get("metadata", {}).get("resourceVersion", ""))
+
+
+def _disowned(todo: Agenda, live: Mapping[Identity, Document], kept: Kept) -> Agenda:
+    """What we were about to make and never did is not ours, even if somebody else has made it since."""
+    gone = {
+        identity
+        for identity, entry in todo.entries.items()
+        if not entry.uid and (identity not in live or not _applied_by_us(live[identity]))
+    }
+    return _without(todo, gone, kept)
+
+
+def _without(todo: Agenda, gone: set[Identity], kept: Kept) -> Agenda:
+    """What we do not have, or have by another name, is in no inventory."""
+    if not gone:
+        return todo
+    for identity in gone:
+        kept.inventory.remove(identity)
+    entries = {identity: entry for identity, entry in todo.entries.items() if identity not in gone}
+    return Agenda(todo.documents, entries, todo.read)
+
+
+def _applied_by_us(live: Mapping[str, Any]) -> bool:
+    entries = live.get("metadata", {}).get("managedFields") or ()
+    return any(e.get("manager") == MANAGER and e.get("operation") == "Apply" for e in entries if isinstance(e, dict))

@@ -1,0 +1,106 @@
+"""From the system to Git: what changed there is committed and pushed, and the revision that it makes is read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UnsetType
+
+from trimtab.systems.gitops import artifacts, elsewhere, exporting
+from trimtab.systems.gitops.keeping import Kept
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.planning import FileEdit, Plan
+from trimtab.systems.gitops.reading import Snapshot, normal_root
+from trimtab.systems.gitops.run.asking import git_repository
+from trimtab.systems.gitops.run.drafting import Draft
+from trimtab.systems.gitops.run.journal import Journal
+from trimtab.systems.gitops.run.tools import Memory, Tools
+from trimtab.systems.gitops.run.verdicts import several
+from trimtab.systems.gitops.verifying import signer_of
+
+if TYPE_CHECKING:
+    from trimtab.runtime.git.mirror import Mirror
+
+
+async def write_back(
+    mirror: Mirror, snapshot: Snapshot, draft: Draft, kept: Kept, *, tools: Tools, memory: Memory, journal: Journal
+) -> tuple[Snapshot, Draft]:
+    """The revision as it is then, and the draft as it came out. Moved when somebody was faster: nothing was pushed;
+    RemoteError."""
+    sync = journal.sync
+    signer = await signer_of(sync, tools.credentials)
+    async with _destination(mirror, sync, tools) as target:
+        pushed = await exporting.export(
+            target,
+            snapshot,
+            draft.plan.write_back,
+            exporting.By(
+                committer=sync.spec.committer, sign=signer, sync=f"{sync.namespace}/{sync.name}", clock=tools.clock
+            ),
+            knowledge=tools.knowledge,
+            client=tools.actors.of(sync),
+            raw=draft.raw,
+            exports=kept.exports if kept.destination else None,
+        )
+    if pushed.skipped:
+        told = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in pushed.skipped[:5])
+        tools.events.warning(sync, "NotWritten", told[:900])
+    draft = _came_out(draft, pushed)
+    if pushed.commit:
+        note = f"{several(len(pushed.written))} written to {target.branch} as {pushed.commit[:12]}"
+        tools.events.normal(sync, "Pushed", note)
+        await journal.pushed(pushed.commit, moved=not kept.destination)
+    if kept.destination:
+        elsewhere.remember(kept.exports, pushed.written, draft.raw, tools.knowledge)
+        changed = [edit for edit in pushed.written if edit.action != "delete"]
+        _record(kept, changed, draft.plan, snapshot)  # that they differ from the source is known from now on
+    if kept.destination or not pushed.commit:
+        return snapshot, draft
+    before = snapshot if snapshot.commit else None
+    after = await tools.reader.read(mirror, pushed.commit, snapshot.root, sync.namespace, before)
+    memory.snapshot = after
+    memory.judged = frozenset({*memory.judged, *(d.digest for d in after.parsed.documents)})
+    _record(kept, pushed.written, draft.plan, after)
+    artifacts.remember(kept.inventory, pushed.written, pushed.files, after, tools.knowledge)
+    return after, draft
+
+
+def _record(kept: Kept, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapshot) -> None:
+    """What is applied, too, is the same on both sides when it is: before that, what Git changed would count as known."""
+    applied = {step.identity for step in plan.applies}
+    exporting.record(kept.inventory, [edit for edit in edits if edit.identity not in applied], snapshot.parsed)
+
+
+def _came_out(draft: Draft, pushed: exporting.Pushed) -> Draft:
+    """What Git did not get is refused. It is not applied either: that would undo the change that Git does not have."""
+    plan, left = draft.plan, {refusal.identity for refusal in pushed.skipped}
+    written = {edit.identity for edit in pushed.written if pushed.commit}
+    return msgspec.structs.replace(
+        draft,
+        plan=msgspec.structs.replace(
+            plan,
+            update=tuple(step for step in plan.update if step.identity not in left),
+            adopt=tuple(step for step in plan.adopt if step.identity not in left),
+            files=tuple(step for step in plan.files if step.identity not in left),
+            write_back=tuple(edit for edit in plan.write_back if edit.identity in written),
+            refused=(*plan.refused, *pushed.skipped),
+        ),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _destination(mirror: Mirror, sync: GitSync, tools: Tools) -> AsyncIterator[exporting.Target]:
+    """Where changes of the system go: back to where the documents come from, unless the GitSync names another place."""
+    spec = sync.spec
+    if isinstance(spec.destination, UnsetType):
+        yield exporting.Target(mirror, spec.revision, normal_root(spec.path))
+        return
+    if spec.destination.repository == spec.repository:
+        yield exporting.Target(mirror, spec.destination.revision, normal_root(spec.destination.path))
+        return
+    repository = await git_repository(tools.client, sync, spec.destination.repository)
+    async with tools.mirrors.open(repository) as other:
+        yield exporting.Target(other, spec.destination.revision, normal_root(spec.destination.path))

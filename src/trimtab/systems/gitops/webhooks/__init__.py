@@ -1,0 +1,1 @@
+"""What Git servers tell of pushes: who sent it (signatures), what was pushed (pushes), whether it came before (deliveries)."""

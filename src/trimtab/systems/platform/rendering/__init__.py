@@ -1,0 +1,1 @@
+"""From an artifact to the documents that are applied: `sources` gets files, `helm` runs charts, `manifests` reads YAML."""

@@ -1,0 +1,85 @@
+"""Revisions, read one after the other: what did not change is not read again, and is the same as if it were."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.systems.gitops.desk import Desk, config
+from trimtab.runtime.git import Mirror, Remote
+from trimtab.runtime.workers import Workers
+from trimtab.systems.gitops.knowing import Knowledge
+from trimtab.systems.gitops.parsing_apart import MANY
+from trimtab.systems.gitops.reading import Reader, Snapshot
+from trimtab.systems.gitops.served import Served
+
+FILES = {"a.yaml": config("a", x="1"), "b/c.yaml": config("c", x="1"), "notes.txt": "no document"}
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[Workers]:
+    async with Workers(2) as found:
+        yield found
+
+
+@pytest.fixture
+def mirror(desk: Desk, tmp_path: Path) -> Mirror:
+    return Mirror(tmp_path / "mirror", Remote(url=desk.url()))
+
+
+def reader_of(desk: Desk, workers: Workers | None = None) -> Reader:
+    return Reader(Served(desk.client.transport), Knowledge(desk.client.scheme), workers=workers)
+
+
+async def next_of(desk: Desk, mirror: Mirror, reader: Reader, before: Snapshot | None) -> Snapshot:
+    """The head, read upon `before`; it is as a reader has it who never saw anything."""
+    head = (await mirror.fetch("main"))["main"]
+    found = await reader.read(mirror, head, "", desk.namespace, before)
+    anew = await reader_of(desk).read(mirror, head, "", desk.namespace)
+    assert (found.files, found.parsed, found.read) == (anew.files, anew.parsed, anew.read)
+    return found
+
+
+def names(snapshot: Snapshot) -> list[str]:
+    return [document.identity.name for document in snapshot.parsed.documents]
+
+
+async def test_a_revision_upon_another_is_as_if_it_were_the_first(desk: Desk, mirror: Mirror) -> None:
+    desk.git.create("team", FILES)
+    reader = reader_of(desk)
+    one = await next_of(desk, mirror, reader, None)
+    assert names(one) == ["a", "c"]
+    desk.git.commit("team", {"b/c.yaml": config("c", x="2"), "d.json": '{"apiVersion": "v1"}'})
+    two = await next_of(desk, mirror, reader, one)
+    assert two.read["a.yaml"] is one.read["a.yaml"]
+    assert [problem.path for problem in two.problems] == ["d.json"]
+    desk.git.commit("team", {"a.yaml": None, "d.json": None, "e.yaml": config("a", x="1")})
+    assert names(await next_of(desk, mirror, reader, two)) == ["c", "a"]
+
+
+async def test_what_is_ignored_or_read_from_now_on_is_so_though_it_did_not_change(desk: Desk, mirror: Mirror) -> None:
+    desk.git.create("team", FILES)
+    reader = reader_of(desk)
+    before = await next_of(desk, mirror, reader, None)
+    desk.git.commit("team", {".trimtabignore": "b/\n"})
+    ignoring = await next_of(desk, mirror, reader, before)
+    assert names(ignoring) == ["a"]
+    desk.git.commit("team", {".trimtabignore": None})
+    assert names(await next_of(desk, mirror, reader, ignoring)) == ["a", "c"]
+
+
+async def test_many_files_that_are_not_quick_to_read_are_read_in_processes_of_their_own(
+    desk: Desk, mirror: Mirror, workers: Workers
+) -> None:
+    desk.git.create("team", {f"{n:04}.yaml": f"# é\n{config(f'n{n}', x='1')}" for n in range(MANY)})
+    head = (await mirror.fetch("main"))["main"]
+    found = await reader_of(desk, workers).read(mirror, head, "", desk.namespace)
+    assert len(found.parsed.documents) == MANY
+    assert workers.processes == 2
+    desk.git.commit("team", {f"{n:04}.yaml": config(f"n{n}", x="2") for n in range(MANY)})
+    await workers.close()
+    head = (await mirror.fetch("main"))["main"]
+    found = await reader_of(desk, workers).read(mirror, head, "", desk.namespace)
+    assert {document.document["data"]["x"] for document in found.parsed.documents} == {"2"}

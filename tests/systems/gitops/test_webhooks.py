@@ -1,0 +1,208 @@
+"""Pushes that Git servers tell of: who may tell, what they tell, and that a change is live soon after."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.systems.gitops.desk import Desk, config
+from trimtab.model.redacted import Redacted
+from trimtab.runtime.credentials import Credentials
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.kinds.fields import SYNC_NOW
+from trimtab.systems.gitops.listening import MAX_BYTES, Listener
+from trimtab.systems.gitops.webhooks.deliveries import Deliveries
+from trimtab.systems.gitops.webhooks.pushes import NoPush, Push, concerns, matches, push_of
+from trimtab.systems.gitops.webhooks.signatures import is_authentic
+from trimtab.testing.clock import FakeClock
+
+SECRET = Redacted(b"open sesame")
+
+
+def signed(body: bytes, secret: bytes = b"open sesame") -> str:
+    return "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+@pytest.mark.row(51)
+@pytest.mark.parametrize(
+    ("provider", "headers", "good"),
+    [
+        ("github", {"X-Hub-Signature-256": signed(b"{}")}, True),
+        ("github", {"X-Hub-Signature-256": signed(b"{}", b"another")}, False),
+        ("github", {"X-Hub-Signature-256": signed(b"{ }")}, False),
+        ("github", {"X-Hub-Signature": signed(b"{}")}, False),
+        ("github", {}, False),
+        ("bitbucket", {"X-Hub-Signature": signed(b"{}")}, True),
+        ("bitbucket", {"X-Hub-Signature": "sha1=abc"}, False),
+        ("gitlab", {"X-Gitlab-Token": "open sesame"}, True),
+        ("gitlab", {"X-Gitlab-Token": "open"}, False),
+        ("gitlab", {"X-Gitlab-Token": ""}, False),
+        ("azure", {"Authorization": "Basic " + base64.b64encode(b"any:open sesame").decode()}, True),
+        ("azure", {"Authorization": "Basic " + base64.b64encode(b"open sesame").decode()}, False),
+        ("azure", {"Authorization": "Basic $$"}, False),
+        ("azure", {"Authorization": "Bearer open sesame"}, False),
+        ("gitea", {"X-Hub-Signature-256": signed(b"{}")}, False),
+    ],
+)
+def test_only_who_has_the_secret_is_believed(provider: str, headers: dict[str, str], good: bool) -> None:
+    assert is_authentic(provider, headers, b"{}", SECRET) is good
+    assert not is_authentic(provider, headers, b"{}", Redacted(b""))
+
+
+COMMITS = [{"added": ["a/b.yaml"], "modified": ["c.yaml"], "removed": []}]
+
+
+@pytest.mark.row(51)
+@pytest.mark.parametrize(
+    ("provider", "headers", "message", "push"),
+    [
+        (
+            "github",
+            {"X-GitHub-Event": "push", "X-GitHub-Delivery": "d1"},
+            {"ref": "refs/heads/main", "commits": COMMITS},
+            Push(frozenset({"main"}), frozenset({"a/b.yaml", "c.yaml"}), "d1"),
+        ),
+        ("github", {}, {"ref": "refs/heads/main", "forced": True, "commits": COMMITS}, Push(frozenset({"main"}), None)),
+        ("github", {}, {"ref": "refs/tags/v1", "commits": []}, Push(frozenset(), frozenset())),
+        (
+            "gitlab",
+            {"X-Gitlab-Event-UUID": "u"},
+            {"object_kind": "push", "ref": "refs/heads/a/b", "commits": COMMITS, "total_commits_count": 1},
+            Push(frozenset({"a/b"}), frozenset({"a/b.yaml", "c.yaml"}), "u"),
+        ),
+        (
+            "gitlab",
+            {},
+            {"object_kind": "push", "ref": "refs/heads/main", "commits": COMMITS, "total_commits_count": 30},
+            Push(frozenset({"main"}), None),
+        ),
+        (
+            "bitbucket",
+            {"X-Event-Key": "repo:push", "X-Request-UUID": "r"},
+            {"push": {"changes": [{"new": {"type": "branch", "name": "main"}}, {"new": None}]}},
+            Push(frozenset({"main"}), None, "r"),
+        ),
+        (
+            "bitbucket",
+            {"X-Event-Key": "repo:refs_changed"},
+            {"changes": [{"ref": {"type": "BRANCH", "displayId": "main"}}]},
+            Push(frozenset({"main"}), None),
+        ),
+        (
+            "azure",
+            {},
+            {"eventType": "git.push", "id": "n", "resource": {"refUpdates": [{"name": "refs/heads/main"}]}},
+            Push(frozenset({"main"}), None, "n"),
+        ),
+    ],
+)
+def test_each_provider_tells_what_was_pushed(
+    provider: str, headers: dict[str, str], message: dict[str, Any], push: Push
+) -> None:
+    assert push_of(provider, headers, json.dumps(message).encode()) == push
+
+
+def test_messages_of_other_sorts_and_shapes_are_no_pushes() -> None:
+    with pytest.raises(NoPush):
+        push_of("github", {"X-GitHub-Event": "ping"}, b"{}")
+    with pytest.raises(NoPush):
+        push_of("azure", {}, b"{}")
+    for body in (b"", b"[]", b"\xff", b"[" * 100_000):
+        with pytest.raises(ValueError, match="body"):
+            push_of("github", {}, body)
+    for message in ({"ref": 1}, {"ref": "refs/heads/x", "commits": [1, {"added": 3}]}, {"commits": {}}):
+        push_of("github", {}, json.dumps(message).encode())
+
+
+@pytest.mark.row(51)
+def test_a_push_concerns_a_sync_by_branch_and_paths() -> None:
+    push = Push(frozenset({"main"}), frozenset({"clusters/a/x.yaml", "README.md"}))
+    assert concerns(push, "main", ())
+    assert not concerns(push, "next", ())
+    assert concerns(push, "main", ["clusters/**"])
+    assert not concerns(push, "main", ["apps/**", "clusters/*"])
+    assert concerns(Push(frozenset({"main"}), None), "main", ["apps/**"])
+    assert matches("*.yaml", "a/b/c.yaml")
+    assert matches("**/x.yaml", "x.yaml")
+    assert not matches("a/**/x.yaml", "b/x.yaml")
+
+
+def test_deliveries_are_known_by_name_and_by_body_until_they_are_forgotten() -> None:
+    clock = FakeClock()
+    deliveries = Deliveries(clock, most=4, seconds=100)
+    deliveries.remember("hook", "one", b"body")
+    assert deliveries.is_known("hook", "two", b"body")
+    assert deliveries.is_known("hook", "one", b"other")
+    assert not deliveries.is_known("another", "one", b"body")
+    for number in range(3):
+        deliveries.remember("hook", f"n{number}", str(number).encode())
+    assert not deliveries.is_known("hook", "one", b"body")
+
+
+@contextlib.asynccontextmanager
+async def listening(desk: Desk) -> AsyncIterator[str]:
+    async with Credentials(desk.client) as credentials:
+        listener = Listener(desk.client, credentials)
+        port = await listener.start()
+        try:
+            yield f"http://127.0.0.1:{port}/{desk.namespace}"
+        finally:
+            await listener.stop()
+
+
+HOOK = {"name": "hub", "provider": "github", "secretRef": {"name": "hook", "key": "token"}, "paths": ["fleet/**"]}
+
+
+async def asked(desk: Desk) -> str:
+    held = await desk.client.get(GitSync, "fleet", desk.namespace)
+    return (held.metadata.annotations or {}).get(SYNC_NOW, "")
+
+
+@pytest.mark.row(51)
+async def test_a_signed_push_is_synced_at_once_and_all_others_do_nothing(desk: Desk) -> None:
+    desk.git.create("team", {"fleet/a.yaml": config("a", x="1")})
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    body = json.dumps({"ref": "refs/heads/main", "commits": [{"modified": ["fleet/a.yaml"]}]}).encode()
+    good = {"X-Hub-Signature-256": signed(body), "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}
+    async with desk.working(), listening(desk) as url, aiohttp.ClientSession() as http:
+        await desk.sync(path="fleet", triggers={"webhooks": [HOOK]})
+        sync = await desk.ready()
+        (shown,) = sync.status.webhooks
+        assert shown.path == f"/{desk.namespace}/fleet/hub"
+        assert "sesame" not in str(sync.raw)
+
+        async def post(path: str, data: bytes, headers: dict[str, str]) -> int:
+            async with http.post(url + path, data=io.BytesIO(data), headers=headers) as answer:
+                return answer.status
+
+        assert await post("/fleet/hub", body, {**good, "X-Hub-Signature-256": signed(body, b"guess")}) == 401
+        assert await post("/fleet/other", body, good) == 401
+        assert await post("/nothing/hub", body, good) == 401
+        assert await post("/fleet/hub", b"x" * (MAX_BYTES + 1), good) == 413
+        elsewhere = body.replace(b"main", b"next")
+        assert await post("/fleet/hub", elsewhere, {**good, "X-Hub-Signature-256": signed(elsewhere)}) == 202
+        outside = body.replace(b"fleet/a.yaml", b"README.md")
+        headers = {**good, "X-Hub-Signature-256": signed(outside), "X-GitHub-Delivery": "2"}
+        assert await post("/fleet/hub", outside, headers) == 202
+        assert await asked(desk) == ""
+
+        desk.git.commit("team", {"fleet/a.yaml": config("a", x="2")})
+        assert await post("/fleet/hub", body, {**good, "X-GitHub-Delivery": "3"}) == 202
+        await desk.ready()
+        live = await desk.live("a")
+        assert live is not None
+        assert live["data"] == {"x": "2"}
+        first = await asked(desk)
+        assert first.startswith("webhook hub ")
+        assert await post("/fleet/hub", body, {**good, "X-GitHub-Delivery": "4"}) == 202  # a replay under another name
+        assert await asked(desk) == first

@@ -1,0 +1,92 @@
+"""Projects and their namespaces."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tests.systems.platform.stage import Stage, condition_of, config_map
+from trimtab.client.protocol import Named, Ref
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import Namespace
+from trimtab.model.scheme import Untyped
+from trimtab.systems.platform.kinds import Addon, Cluster, Project, Workload
+
+NAMESPACE = Named("v1", "Namespace")
+
+
+async def test_a_project_makes_its_namespace_and_takes_it_away(stage: Stage) -> None:
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        done = await stage.ready(Project, "", "team")
+        assert done["status"]["namespace"] == "team"
+        made = await stage.hub.get(Namespace, "team")
+        assert (made.metadata.labels or {})["hub.trimtab.dev/project"] == "team"
+        await stage.delete(Project, "", "team")
+        await stage.gone(Project, "", "team")
+        await stage.gone(NAMESPACE, "", "team")
+
+
+async def test_a_namespace_that_went_is_made_again(stage: Stage) -> None:
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        await stage.ready(Project, "", "team")
+        first = await stage.hub.get(Namespace, "team")
+        await stage.hub.delete(Ref(Namespace, "team"))
+        await stage.until(NAMESPACE, "", "team", lambda found: found["metadata"]["uid"] != first.metadata.uid)
+
+
+async def test_a_namespace_of_others_is_adopted_only_when_that_is_said_and_is_never_deleted(stage: Stage) -> None:
+    await stage.namespace("team")
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        await stage.condition(Project, "", "team", "Ready", "False", "NamespaceExists")
+        await stage.change(Project, "", "team", lambda spec: spec.update(adopt=True))
+        done = await stage.ready(Project, "", "team")
+        assert done["status"]["adopted"] is True
+        await stage.delete(Project, "", "team")
+        await stage.gone(Project, "", "team")
+    left = await stage.hub.get(Namespace, "team")
+    assert not left.metadata.deletion_timestamp
+    assert not [name for name in left.metadata.annotations or {} if name.startswith("hub.trimtab.dev/")]
+
+
+async def test_a_namespace_that_something_controls_is_not_adopted(stage: Stage) -> None:
+    await stage.namespace("team")
+    found = await stage.hub.get(Namespace, "team")
+    holder = await stage.hub.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "boss"}}))
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "boss", "uid": holder.metadata.uid, "controller": True}
+    document = dict(found.raw or {})
+    await stage.hub.patch(
+        Untyped(document), Untyped({**document, "metadata": {**document["metadata"], "ownerReferences": [owner]}})
+    )
+    async with stage.working():
+        await stage.create(Project, "", "team", {"adopt": True})
+        told = await stage.condition(Project, "", "team", "Ready", "False", "NamespaceTaken")
+    assert "boss" in condition_of(told, "Ready")["message"]
+
+
+async def test_a_project_with_resources_stays_until_they_are_gone_or_go_with_it(stage: Stage) -> None:
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        await stage.ready(Project, "", "team")
+        one = await stage.imported("team", "one")
+        await stage.addon("team", "mesh", config_map("mesh"))
+        await stage.workload("team", "shop", config_map("a"), ["one"])
+        await stage.ready(Workload, "team", "shop")
+        await stage.delete(Project, "", "team")
+        told = await stage.until(Project, "", "team", lambda p: condition_of(p, "Ready").get("reason") == "NotEmpty")
+        assert "Workload shop" in condition_of(told, "Ready")["message"]
+        await stage.change(Project, "", "team", lambda spec: spec.update(deletion="Cascade"))
+        for kind, name in ((Workload, "shop"), (Cluster, "one"), (Addon, "mesh")):
+            await stage.until(Project, "", "team", lambda p, k=kind: k.__name__ in condition_of(p, "Ready")["message"])
+            await stage.gone(kind, "team", name)
+            with contextlib.suppress(StatusError):  # it may be gone by now
+                await stage.nudge(Project, "", "team")
+        await stage.gone(Project, "", "team")
+    assert "a" not in await one.config_maps("web")
+
+
+async def test_a_system_s_namespace_is_no_project_s(stage: Stage) -> None:
+    async with stage.working():
+        await stage.create(Project, "", "trimtab-system", {"adopt": True})
+        await stage.condition(Project, "", "trimtab-system", "Ready", "False", "NamespaceReserved")
