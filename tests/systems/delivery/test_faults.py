@@ -19,6 +19,8 @@ from trimtab.client.transport import Call, Reply, Transport, Unreachable
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Deployment
 
+pytestmark = pytest.mark.slow
+
 STEPS, INTERVAL = (10, 50), 10.0
 ANALYSIS = {"errorLimit": 100}
 """A source that is away ends no run."""

@@ -155,7 +155,7 @@ def test_finding_the_address_of_a_position_is_fast() -> None:
             at(position)
         return (time.perf_counter() - began) / len(positions)
 
-    assert min(once() for _ in range(5)) < 2e-6  # 0.4 µs on a quiet machine
+    assert min(once() for _ in range(5)) < 4e-6  # 0.4 µs on a quiet machine
 
 
 small = st.builds(

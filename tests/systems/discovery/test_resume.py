@@ -22,6 +22,8 @@ from trimtab.systems.discovery.kinds import DiscoveryRule, DiscoveryRuleIPRange,
 from trimtab.systems.discovery.ledger.records import Ledger, decode
 from trimtab.testing.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 PREFIX = ipaddress.ip_network("127.40.0.0/22")
 ADDRESSES = [str(address) for address in PREFIX.hosts()]
 RATE = 200

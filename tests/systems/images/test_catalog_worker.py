@@ -27,7 +27,7 @@ from trimtab.model.conditions import get_condition
 from trimtab.runtime.queue import LocalQueue, Queue
 from trimtab.runtime.queue.nats import NatsQueue
 from trimtab.systems.images.kinds import DiscoveryJob, Filter, MatchCondition, PlatformFilter, Registry
-from trimtab.systems.images.messages import CATALOG, CreateCatalog, encode
+from trimtab.systems.images.messages import CATALOG, encode
 from trimtab.systems.images.pins import run_owner
 from trimtab.systems.images.runs.states import End, ended
 from trimtab.systems.images.worker.catalog import CatalogHandler
@@ -313,12 +313,6 @@ async def test_a_message_that_comes_twice_does_nothing_the_second_time(bench: Be
     await _unchanged_by(bench, CatalogHandler(renamed(mine, name="two")).handle(message))
 
 
-async def _later(handler: CatalogHandler, message: CreateCatalog) -> float:
-    with pytest.raises(Later) as later:
-        await handler.handle(message)
-    return later.value.seconds
-
-
 @pytest.mark.parametrize("skew", [-3600, 0, 3600])
 async def test_a_silent_workers_run_is_taken_after_a_minute_of_our_own_clock_whatever_the_others_says(
     bench: Bench, peer: Peer, mine: Tools, skew: int
@@ -326,18 +320,21 @@ async def test_a_silent_workers_run_is_taken_after_a_minute_of_our_own_clock_wha
     message = await bench.begin(await bench.registry(peer[1].host))
     clock = FakeClock(SystemClock().now())
     await bench.change(worker="dead", fence=3, heartbeat=format_time(clock.now() + timedelta(seconds=skew)))
-    handler = CatalogHandler(renamed(mine, clock=clock))
-    waited = 0.0
-    for _ in range(2):
-        pause = await _later(handler, message)
-        await _unchanged_by(bench, handler.give_up(message, "too often"))
-        waited += pause
-        await clock.advance(pause)
-    assert waited == 60
-    await handler.handle(message)
+    handling = asyncio.create_task(CatalogHandler(renamed(mine, clock=clock)).handle(message))
+    await _looks(clock, 5)
+    assert (await bench.status()).worker == "dead"
+    await _looks(clock, 1)
+    await handling
     status = await bench.status()
     assert (status.worker, status.fence) == ("one", 4)
     assert reason_of(status)[1]
+
+
+async def _looks(clock: FakeClock, times: int) -> None:
+    """Ten seconds pass between any two, and at the end of each something is asked of the server."""
+    for _ in range(times):
+        await until(lambda: clock.pending)
+        await clock.advance(10)
 
 
 async def test_a_worker_that_reports_is_left_alone_for_as_long_as_it_does(
@@ -345,13 +342,30 @@ async def test_a_worker_that_reports_is_left_alone_for_as_long_as_it_does(
 ) -> None:
     message = await bench.begin(await bench.registry(peer[1].host))
     clock = FakeClock(SystemClock().now())
-    handler = CatalogHandler(renamed(mine, clock=clock))
-    for second in range(4):
-        await bench.change(worker="other", fence=1, heartbeat=f"2020-01-01T00:00:0{second}Z")
-        await _later(handler, message)
-        await clock.advance(45)
-    await bench.change(fence=2)  # a third one took it meanwhile, and has not reported yet
-    await _later(handler, message)
+    await bench.change(worker="other", fence=1, heartbeat="2020-01-01T00:00:00Z")
+    for change in ({"heartbeat": "2020-01-01T00:00:01Z"}, {"fence": 2}):  # it reports, or a third one took it meanwhile
+        handling = asyncio.create_task(CatalogHandler(renamed(mine, clock=clock)).handle(message))
+        await _looks(clock, 5)
+        await until(lambda: clock.pending)
+        await bench.change(**change)
+        await _looks(clock, 1)
+        with pytest.raises(Later, match="the worker other is at it"):
+            await handling
+    assert not peer[1].requests
+
+
+async def test_a_dead_workers_run_is_given_up_only_when_it_is_known_to_be_dead(
+    bench: Bench, peer: Peer, mine: Tools
+) -> None:
+    message = await bench.begin(await bench.registry(peer[1].host))
+    clock = FakeClock(SystemClock().now())
+    await bench.change(worker="dead", fence=3, heartbeat=format_time(clock.now()))
+    giving_up = asyncio.create_task(CatalogHandler(renamed(mine, clock=clock)).give_up(message, "too often"))
+    await _looks(clock, 5)
+    assert (await bench.status()).worker == "dead"
+    await _looks(clock, 1)
+    await giving_up
+    assert reason_of(await bench.status()) == ("WorkerCrashed", UNSET)
     assert not peer[1].requests
 
 

@@ -199,11 +199,11 @@ async def test_a_worker_that_is_stopped_hands_its_message_to_another_at_once(hom
 async def test_a_long_task_is_not_handed_to_a_second_worker(home: Home) -> None:
     going = asyncio.Event()
     slow, other = Doing(lambda _: going.wait()), Doing()  # type: ignore[arg-type, return-value]
-    async with home.working({SBOMS: slow}, deadline=1.0) as queue:
+    async with home.working({SBOMS: slow}, deadline=2.0) as queue:
         await queue.publish(SBOMS, encode(sbom()))
         await slow.handled.reach(1)
-        async with home.working({SBOMS: other}, deadline=1.0):
-            await asyncio.sleep(2.5)  # two deadlines and more: what must not happen gives no sign
+        async with home.working({SBOMS: other}, deadline=2.0):
+            await asyncio.sleep(4.5)  # two deadlines and more: what must not happen gives no sign
         going.set()
         await slow.done.reach(1)
         await until_empty(queue, SBOMS)

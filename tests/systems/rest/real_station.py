@@ -20,6 +20,7 @@ from msgspec import to_builtins
 
 from tests.runtime.widgets import PATIENCE, until_found, until_gone
 from tests.systems.images.station import LeapClock
+from tests.systems.rest.leaping import leap
 from tests.systems.rest.real_examples import FOLDER, documents
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Query, Ref
@@ -53,6 +54,7 @@ class Station:
         self.group = f"{self.service}.rest.trimtab.dev"
         self.clock = LeapClock()
         self._folder = folder
+        self._metrics: Metrics | None = None  # of the controllers that work
         self._definitions: list[str] = []
         self._kinds: list[str] = []
 
@@ -64,6 +66,7 @@ class Station:
         workers = Workers(1)
         queue = connect_queue(None, clock=self.clock)
         manager = Manager(self.client, name="rest", clock=self.clock, metrics=Metrics())
+        self._metrics = manager.metrics
         context = Context(
             client=self.client,
             clock=self.clock,
@@ -90,8 +93,13 @@ class Station:
         finally:
             stop.set()
             await task
+            self._metrics = None
             await queue.close()
             await workers.close()
+
+    async def leap(self, seconds: float) -> None:
+        """Time passes, between two reconciles."""
+        await leap(self.clock, seconds, self._metrics)
 
     async def serve(self, *kinds: str, wait: bool = True) -> None:
         """Apply the example: its document, its service and the definitions of these kinds; they are served then."""

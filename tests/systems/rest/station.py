@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.runtime.widgets import PATIENCE, until_gone
 from tests.systems.images.station import LeapClock
+from tests.systems.rest.leaping import leap
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import EventType, Named, Query, Ref
 from trimtab.client.transport import FAILURES
@@ -74,6 +75,7 @@ class Station:
         self.group = f"{self.service}.rest.trimtab.dev"
         self.clock: Any = LeapClock()
         self._folder = folder
+        self._metrics: Metrics | None = None  # of the controllers that work
 
     @contextlib.asynccontextmanager
     async def working(
@@ -87,6 +89,7 @@ class Station:
         test comes between."""
         client = client or self.client
         manager = Manager(client, name="rest", clock=self.clock, metrics=Metrics())
+        self._metrics = manager.metrics
         workers = Workers(1)
         queue = connect_queue(None, clock=self.clock)
         context = Context(
@@ -116,6 +119,7 @@ class Station:
         finally:
             stop.set()
             await running
+            self._metrics = None
             await credentials.close()
             await workers.close()
             await queue.close()
@@ -217,6 +221,10 @@ class Station:
 
     async def delete(self, kind: str, name: str) -> None:
         await self.client.delete(Ref(self.kind(kind), name, self.namespace))
+
+    async def leap(self, seconds: float) -> None:
+        """Time passes, between two reconciles."""
+        await leap(self.clock, seconds, self._metrics)
 
     async def secret(self, name: str, **values: str) -> None:
         data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}

@@ -152,7 +152,7 @@ async def test_a_change_that_was_seen_is_followed_up_although_the_turn_for_it_fa
         await served(station, notes)
         await station.make(KIND, "one", title="one", labels={"a": "ours"})
         notes.titled("one")[0]["labels"] = {"a": "theirs"}
-        station.clock.leap(700)
+        await station.leap(700)
         await notes.until(lambda: notes.titled("one")[0]["labels"] == {"a": "ours"})
     assert conflicts == [0]
 
@@ -191,7 +191,7 @@ async def test_who_refers_to_what_was_made_anew_gets_its_new_id(
 
     async def make_anew() -> None:
         notes.notes.pop(notes.titled("two")[0]["id"])
-        station.clock.leap(700)
+        await station.leap(700)
         await notes.until(is_known)
 
     async with station.working():
@@ -234,7 +234,7 @@ async def test_no_interval_is_shorter_than_a_second(station: Station, notes: Wat
             await station.make(KIND, name, title=name, policy={"refresh": "never"})
         looks = [asked for asked in notes.asked[before:] if asked.path == "/notes/n1"]
         notes.titled("one")[0]["labels"] = {"seen": "yes"}
-        station.clock.leap(2)
+        await station.leap(2)
         await station.until(KIND, "one", lambda d: d["status"]["observed"].get("labels"))
     assert len(looks) <= 3
 
@@ -259,7 +259,7 @@ async def test_keys_that_a_call_gives_are_asked_for_again_although_the_resource_
         await served(station, notes, exports=[export, title])
         await station.make(KIND, "one", title="one")
         key[0] = "second"
-        station.clock.leap(700)
+        await station.leap(700)
         wanted = base64.b64encode(b"second").decode()
         await station.until(Named("v1", "Secret"), "one-keys", lambda d: d["data"]["key"] == wanted)
         kept = await station.client.get(Named("v1", "ConfigMap"), "one-title", station.namespace)
@@ -352,7 +352,7 @@ async def test_what_is_paused_shows_what_is_there_and_no_secret(station: Station
         await station.change(KIND, "one", lambda s: s.update(policy={"paused": True, "refresh": "10s"}))
         await station.condition(KIND, "one", "Ready", "Unknown", "Paused")
         notes.titled("one")[0]["labels"] = {"dsn": f"user:{FIRST}@host", "seen": "yes"}
-        station.clock.leap(11)
+        await station.leap(11)
         found = await station.until(KIND, "one", lambda d: d["status"]["observed"].get("labels"))
     assert found.raw["status"]["observed"]["labels"] == {"seen": "yes"}
     assert FIRST not in str(found.raw)
@@ -379,7 +379,7 @@ async def test_what_is_paused_while_its_operation_runs_is_not_asked_about_it(sta
         await station.change(KIND, "one", lambda s: s.update(policy={"paused": True}))
         await station.condition(KIND, "one", "Ready", "Unknown", "Paused")
         before = len(notes.asked)
-        station.clock.leap(60)
+        await station.leap(60)
         for name in "abcd":
             await station.make(KIND, name, title=name)
         found = await station.get(KIND, "one")

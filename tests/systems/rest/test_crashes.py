@@ -24,6 +24,8 @@ from trimtab.lab.arm import INSTANT, ArmEmulator, Asked, Dropped, Lro, shape
 from trimtab.model.scheme import Untyped
 from trimtab.systems.rest.object_controller import ObjectController
 
+pytestmark = pytest.mark.slow
+
 SETS = "Microsoft.Compute/virtualMachineScaleSets"
 LIMITS = {"readsPerSecond": 10000, "writesPerSecond": 10000, "concurrent": 64}
 QUICK: dict[str, Lro] = {}

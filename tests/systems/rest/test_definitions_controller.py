@@ -166,7 +166,7 @@ async def test_a_changed_overlay_changes_the_behaviour_of_objects_that_are_there
         await edit(station, RestDefinition, f"notes.{station.service}", lambda spec: spec.update(overlay=overlay))
         await defined(station)
         notes.titled("one")[0]["text"] = "theirs"
-        station.clock.leap(700)
+        await station.leap(700)
         found = await station.until(KIND, "one", lambda d: d["status"]["observed"].get("text") == "theirs")
     assert condition_of(found.raw, "Drifted")["status"] == "False"
     assert notes.writes() == ["POST"]
@@ -186,7 +186,7 @@ async def test_of_two_definitions_of_one_path_the_first_has_it(station: Station,
         assert f"notes.{station.service}" in said
         await station.client.delete(Ref(DEFINITION, f"notes.{station.service}"))
         await gone(station, DEFINITION, f"notes.{station.service}")
-        station.clock.leap(60)
+        await station.leap(60)
         await station.ready(DEFINITION, f"memos.{station.service}", "")
 
 
@@ -242,7 +242,7 @@ async def test_a_definition_stays_while_objects_of_its_kind_are_left(station: St
         assert "1 object" in await not_ready(station, DEFINITION, f"notes.{station.service}", "InUse")
         await station.delete(KIND, "one")
         await station.gone(KIND, "one")
-        station.clock.leap(60)
+        await station.leap(60)
         await gone(station, DEFINITION, f"notes.{station.service}")
         await gone(station, CRD, f"notes.{station.group}")
     assert notes.notes == {}

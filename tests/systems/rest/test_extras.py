@@ -101,7 +101,7 @@ async def test_a_join_shows_no_secret(station: Station, notes: Notes) -> None:
         await station.secret("login", password=HIDDEN)
         await station.make(KIND, "one", title="one", policy={"refresh": "never"}, **SEALED)
         answering(notes, "/notes/n1/state", answer)
-        station.clock.leap(40)  # only the join is due, and nothing is rendered
+        await station.leap(40)  # only the join is due, and nothing is rendered
         found = await station.until(KIND, "one", lambda d: d["status"]["joined"]["state"].get("value"))
     assert found.raw["status"]["joined"]["state"]["value"] == {"deep": [{}, {"ok": 1}]}
     assert HIDDEN not in str(found.raw)
@@ -188,7 +188,7 @@ async def test_an_export_that_failed_is_tried_again(station: Station, notes: Not
         assert "is forbidden" in await told(station, "ExportFailed")
         assert await value(station) == "one"
         refusing = False
-        station.clock.leap(700)
+        await station.leap(700)
         await station.until(KIND, "one", lambda d: d["status"]["sync"].get("exported"))
         assert await value(station) == "two"
 
@@ -299,7 +299,7 @@ async def test_a_failed_operation_repeats_no_secret(station: Station, notes: Not
         await station.secret("login", password=HIDDEN)
         await station.create(station.document(KIND, "one", {"title": "one", **SEALED}))
         await station.until(KIND, "one", lambda d: d.get("status", {}).get("sync", {}).get("operation"))
-        station.clock.leap(60)
+        await station.leap(60)
         found = await station.until(KIND, "one", lambda d: "is weak" in condition_of(d, "Ready").get("message", ""))
         events = await station.events("one")
     assert "[redacted]" in condition_of(found.raw, "Ready")["message"]

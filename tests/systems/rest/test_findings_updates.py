@@ -82,7 +82,7 @@ async def test_what_the_service_calls_failed_after_an_update_is_not_ready(statio
         items.there[ITEM].update(title="two", provisioningState="Failed")
         items.finish("Failed", error={"code": "QuotaExceeded", "message": "no cores left"})
         await passing(station, says(station, "Refused"))
-        station.clock.leap(4000)
+        await station.leap(4000)
         said = await says(station, "ProvisioningFailed")
     assert said["status"] == "False"
 
@@ -100,7 +100,7 @@ async def test_drift_that_was_reported_stays_drift_when_another_field_is_edited(
         await serve(station, items)
         await make(station, size=1, policy={"drift": "report"})
         items.there[ITEM]["size"] = 9
-        station.clock.leap(LOOK)
+        await station.leap(LOOK)
         await station.condition(KIND, "a", "Drifted", "True")
         await edit(station, title="two")
         await station.until(KIND, "a", lambda d: '"two"' in sync_of(d)["lastApplied"])
@@ -126,7 +126,7 @@ async def test_what_others_change_while_we_write_is_drift(station: Station, item
         await edit(station, title="two")
         await station.until(KIND, "a", lambda d: '"two"' in sync_of(d)["lastApplied"])
         items.instead = None
-        station.clock.leap(LOOK)
+        await station.leap(LOOK)
         await items.asked.until(lambda _: items.there[ITEM]["size"] == 1)
 
 
@@ -137,14 +137,14 @@ async def test_one_contested_field_stops_the_correction_of_no_other(station: Sta
         await make(station, size=1)
         for times in range(3):
             items.there[ITEM]["size"] = 9
-            station.clock.leap(LOOK)
+            await station.leap(LOOK)
             await station.until(KIND, "a", lambda d, n=times: len(sync_of(d).get("corrected", {}).get("size", ())) > n)
             await station.ready(KIND, "a")
         items.there[ITEM].update(size=9, title="theirs")
-        station.clock.leap(LOOK)
+        await station.leap(LOOK)
         await station.until(KIND, "a", lambda d: "title" in sync_of(d)["corrected"] and not sync_of(d).get("pending"))
         assert items.there[ITEM]["title"] == "one"
-        station.clock.leap(LOOK)
+        await station.leap(LOOK)
         found = await station.condition(KIND, "a", "Drifted", "True", "DriftContested")
     assert "size" in condition_of(found.raw, "Drifted")["message"]
     assert items.there[ITEM]["size"] == 9
@@ -231,7 +231,7 @@ async def test_what_is_to_be_made_anew_is_decided_anew_each_time(station: Statio
         found = await station.until(KIND, "a", lambda d: not sync_of(d).get("recreating"))
         items.instead = None
         items.asked.clear()
-        station.clock.leap(LOOK)
+        await station.leap(LOOK)
         await items.asked.until(lambda _: items.reads())
     assert condition_of(found.raw, "Ready")["status"] == "True"
     assert items.writes() == []

@@ -128,7 +128,7 @@ async def test_values_can_count_as_the_same(station: Station, notes: Notes, inst
         await served(station, notes, hook)
         await station.make(KIND, "one", title="one", text="abc")
         notes.titled("one")[0]["text"] = "cba"
-        station.clock.leap(700)
+        await station.leap(700)
         found = await station.until(KIND, "one", lambda d: d["status"]["observed"]["text"] == "cba")
     assert condition_of(found.raw, "Drifted")["status"] == "False"
     assert notes.writes() == ["POST"]
@@ -233,7 +233,7 @@ async def test_an_operation_can_be_followed_in_another_way(station: Station, not
         await served(station, notes, hook)
         await station.create(station.document(KIND, "one", {"title": "one"}))
         await station.until(KIND, "one", lambda d: d.get("status", {}).get("sync", {}).get("operation"))
-        station.clock.leap(60)
+        await station.leap(60)
         await station.ready(KIND, "one")
     assert "/jobs/1" not in [asked.path for asked in notes.asked]
 

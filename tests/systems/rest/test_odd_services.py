@@ -114,7 +114,7 @@ async def test_a_creation_whose_answer_is_none_is_found_and_not_repeated(
         await serving(station, notes)
         await create(station)
         for _ in range(6):
-            station.clock.leap(600)
+            await station.leap(600)
             await asyncio.sleep(0)
         found = await station.ready(KIND, "one")
     assert notes.writes() == ["POST"]
@@ -136,7 +136,7 @@ async def test_a_read_that_is_none_writes_nothing_and_is_said(station: Station, 
         await station.change(KIND, "one", lambda spec: spec.update(text="second"))
         assert await not_ready(station)
         notes.instead = None
-        station.clock.leap(4000)
+        await station.leap(4000)
         await station.ready(KIND, "one")
     assert notes.writes() == ["POST", "PUT"]
 
@@ -152,7 +152,7 @@ async def test_a_success_with_an_error_inside_is_an_error(station: Station, note
         await create(station)
         await station.until(KIND, "one", lambda d: "not today" in condition_of(d, "Ready").get("message", ""))
         notes.instead = None
-        station.clock.leap(4000)
+        await station.leap(4000)
         await station.ready(KIND, "one")
     assert len(notes.titled("one")) == 1
 
@@ -170,7 +170,7 @@ async def test_a_service_that_shows_other_values_is_left_alone(station: Station,
         await serving(station, notes)
         await station.make(KIND, "one", title="one", text="quiet")
         notes.notes["n1"]["labels"] = {"theirs": "1"}
-        station.clock.leap(700)
+        await station.leap(700)
         found = await station.until(KIND, "one", lambda d: d["status"]["observed"].get("labels"))
     assert found.raw["status"]["observed"]["text"] == "QUIET!"
     assert condition_of(found.raw, "Drifted")["status"] == "False"
@@ -200,7 +200,7 @@ async def test_a_service_that_never_says_the_same_twice_is_not_fought_for_ever(s
     async with station.working():
         await serving(station, notes)
         await station.make(KIND, "one", title="one", text="ours", policy={"refresh": "10s"})
-        station.clock.leap(20)
+        await station.leap(20)
         await station.until(
             KIND, "one", lambda d: condition_of(d, "Drifted").get("reason") == "DriftContested" or _leap(station)
         )
@@ -279,7 +279,7 @@ async def test_an_operation_that_never_ends_is_given_up_and_said(station: Statio
         arm.behave(SETS, asynchronous=True, operations={"create": lasting})
         await station.create(station.document(SET, "front", SPEC))
         await station.until(SET, "front", lambda d: d.get("status", {}).get("sync", {}).get("operation"))
-        station.clock.leap(120)
+        await station.leap(120)
         found = await station.until(
             SET, "front", lambda d: "did not end" in condition_of(d, "Synced").get("message", "")
         )
@@ -295,10 +295,10 @@ async def test_what_failed_at_the_service_is_never_called_ready(station: Station
         arm.behave(SETS, asynchronous=True, operations={"create": failing, "update": failing, "patch": failing})
         await station.create(station.document(SET, "front", SPEC))
         await station.until(SET, "front", lambda d: d.get("status", {}).get("sync", {}).get("operation"))
-        station.clock.leap(60)
+        await station.leap(60)
         await station.until(SET, "front", lambda d: "no cores left" in condition_of(d, "Ready").get("message", ""))
         seen = len(arm.requests)
-        station.clock.leap(4000)
+        await station.leap(4000)
         found = await station.until(SET, "front", lambda d: len(arm.requests) > seen + 1)
         assert condition_of(found.raw, "Ready")["status"] == "False"
         arm.behave(SETS, INSTANT)
@@ -319,7 +319,7 @@ async def test_a_storm_of_412_ends_in_a_condition(station: Station, arm: ArmEmul
         await station.condition(SET, "front", "Ready", "False", "Conflict")
         assert arm.log.count("PATCH") <= 10
         arm.clear_faults()
-        station.clock.leap(600)
+        await station.leap(600)
         await station.ready(SET, "front")
     assert arm.resources[SCALE_SET]["sku"]["capacity"] == 5
 
@@ -394,7 +394,7 @@ async def test_an_operation_at_another_host_is_not_asked_for(
         arm.behave(SETS, asynchronous=True, operations={"create": elsewhere})
         await station.create(station.document(SET, "front", SPEC))
         await station.until(SET, "front", lambda d: d.get("status"))
-        station.clock.leap(60)
+        await station.leap(60)
         await station.until(SET, "front", lambda d: "pollHosts" in condition_of(d, "Synced").get("message", ""))
         assert other.asked == []
     out, err = capfd.readouterr()

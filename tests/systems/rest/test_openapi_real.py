@@ -49,4 +49,4 @@ def test_documents_in_yaml_are_read_in_seconds_at_most(name: str) -> None:
     path = real(f"openapi/{name}")
     started = time.perf_counter()
     assert len(from_path(path).operations) > 100
-    assert time.perf_counter() - started < 5.0
+    assert time.perf_counter() - started < 10.0

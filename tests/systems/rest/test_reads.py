@@ -71,7 +71,7 @@ async def says(station: Station, text: str) -> None:
         await station.until(
             KIND, "one", lambda d: leaping(station, text in condition_of(d, "Ready").get("message", ""))
         )
-        station.clock.leap(700)
+        await station.leap(700)
 
 
 # --- by a list -------------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ async def test_siblings_share_a_list_also_behind_a_hook(station: Station, notes:
             before = len(notes.asked)
             for note in notes.notes.values():
                 note["labels"] = {"seen": text}
-            station.clock.leap(603)
+            await station.leap(603)
             for name in names:
                 await station.until(KIND, name, lambda d: d["status"]["observed"].get("labels") == {"seen": text})  # noqa: B023
             assert sum(1 for asked in notes.asked[before:] if asked.path == "/notes") <= 2

@@ -165,6 +165,6 @@ async def test_a_silence_whose_answer_was_lost_is_found_again_and_not_made_twice
     tap.lose_answers = 1
     await station.example("Silence", comment=fresh)
     await tap.until(lambda: tap.writes == [POST])
-    station.clock.leap(600)
+    await station.leap(600)
     path = await path_of(station)
     assert await active(api, fresh) == [path.rpartition("/")[2]]

@@ -107,7 +107,7 @@ async def test_a_pool_a_volume_and_a_snapshot_are_made_in_order_and_go_in_order(
     await station.example("Volume")
     assert "is not there" in await station.waiting("Snapshot", "first", "ParentNotReady")
     await station.example("StoragePool", name=fresh)
-    station.clock.leap(120)
+    await station.leap(120)
     found = await station.ready("Snapshot", "first")
     snapshot = f"/storage-pools/{fresh}/volumes/custom/data/snapshots/first"
     assert found["status"]["resourceID"] == f"/1.0{snapshot}"
@@ -216,7 +216,7 @@ async def test_a_pool_in_use_says_so_until_its_volume_is_gone(station: Station, 
     await station.begin_deletion("StoragePool", "files")
     assert "currently in use" in await station.waiting("StoragePool", "files", "DependencyNotReady")
     await api.done("DELETE", f"/storage-pools/{fresh}/volumes/custom/theirs")
-    station.clock.leap(600)
+    await station.leap(600)
     await station.gone("StoragePool", "files")
 
 
@@ -282,7 +282,7 @@ async def test_a_description_that_a_creation_does_not_take_is_given_afterwards(
     await station.example("StoragePool", name=fresh)
     await station.example("Volume")
     await station.example("Snapshot", description="before the change")
-    station.clock.leap(120)
+    await station.leap(120)
     await station.ready("Snapshot", "first")
     found = await held(api, f"/storage-pools/{fresh}/volumes/custom/data/snapshots/first")
     assert found["description"] == "before the change"

@@ -33,9 +33,9 @@ async def arm() -> AsyncIterator[ArmEmulator]:
         yield emulator
 
 
-def later(station: Station) -> None:
+async def later(station: Station) -> None:
     """It is time to look again."""
-    station.clock.leap(700)
+    await station.leap(700)
 
 
 # --- drift ---------------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ async def test_drift_is_corrected_with_the_next_look(station: Station, arm: ArmE
         await served(station, arm)
         await scale_set(station)
         arm.scale(SCALE_SET, 1)
-        later(station)
+        await later(station)
         await station.until(KIND, "front", lambda d: d["status"]["sync"].get("corrected"))
         await station.ready(KIND, "front")
     assert writes(arm)[1:] == [("PATCH", {"sku": {"capacity": 3}})]
@@ -57,7 +57,7 @@ async def test_drift_that_is_only_reported_is_named_and_left(station: Station, a
         await served(station, arm)
         await scale_set(station, policy={"drift": "report"})
         arm.scale(SCALE_SET, 1)
-        later(station)
+        await later(station)
         found = await station.condition(KIND, "front", "Drifted", "True")
     assert "sku.capacity" in condition_of(found.raw, "Drifted")["message"]
     assert len(writes(arm)) == 1
@@ -68,7 +68,7 @@ async def test_what_nobody_asked_for_is_no_drift(station: Station, arm: ArmEmula
         await served(station, arm)
         await scale_set(station)
         arm.change(SCALE_SET, lambda body: body["tags"].update(theirs="1"))
-        later(station)
+        await later(station)
         found = await station.until(KIND, "front", lambda d: d["status"]["observed"]["tags"].get("theirs"))
     assert condition_of(found.raw, "Drifted")["status"] == "False"
     assert len(writes(arm)) == 1
@@ -80,7 +80,7 @@ async def test_what_the_service_answers_otherwise_is_known_and_no_drift(station:
         await served(station, arm)
         await scale_set(station)
         for _ in range(2):
-            later(station)
+            await later(station)
             arm.change(SCALE_SET, lambda body: body["tags"].update(moved=str(station.clock.monotonic())))
             moved = arm.resources[SCALE_SET]["tags"]["moved"]
             await station.until(KIND, "front", lambda d, m=moved: d["status"]["observed"]["tags"].get("moved") == m)
@@ -93,7 +93,7 @@ async def test_drift_that_comes_back_each_time_is_left_and_said(station: Station
         await scale_set(station)
         for times in range(3):
             arm.scale(SCALE_SET, 10 + times)
-            station.clock.leap(61)
+            await station.leap(61)
             await station.until(
                 KIND,
                 "front",
@@ -101,7 +101,7 @@ async def test_drift_that_comes_back_each_time_is_left_and_said(station: Station
             )
             await station.ready(KIND, "front")
         arm.scale(SCALE_SET, 20)
-        station.clock.leap(61)
+        await station.leap(61)
         found = await station.condition(KIND, "front", "Drifted", "True", "DriftContested")
     assert "sku.capacity" in condition_of(found.raw, "Drifted")["message"]
     assert arm.resources[SCALE_SET]["sku"]["capacity"] == 20
@@ -198,7 +198,7 @@ async def test_what_someone_deleted_is_made_again(station: Station, arm: ArmEmul
         await served(station, arm)
         await scale_set(station)
         arm.remove(SCALE_SET)
-        later(station)
+        await later(station)
         await station.until(KIND, "front", lambda d: SCALE_SET in arm.resources)
         await station.ready(KIND, "front")
     assert [method for method, _ in writes(arm)] == ["PUT", "PUT"]
@@ -352,11 +352,17 @@ async def test_a_failed_operation_says_why(station: Station, arm: ArmEmulator) -
         arm.behave("Microsoft.Compute/virtualMachineScaleSets", asynchronous=True, operations={"create": failing})
         await station.create(station.document(KIND, "front", SPEC))
         await station.until(KIND, "front", lambda d: (d.get("status") or {}).get("sync", {}).get("operation"))
-        station.clock.leap(60)
+        await station.leap(60)
         found = await station.until(
             KIND, "front", lambda d: "no cores left" in condition_of(d, "Ready").get("message", "")
         )
-    assert condition_of(found.raw, "Ready")["status"] == "False"
+        assert condition_of(found.raw, "Ready")["status"] == "False"
+        await station.leap(3700)
+        found = await station.until(
+            KIND, "front", lambda d: condition_of(d, "Ready").get("reason") == "ProvisioningFailed"
+        )
+    assert "it is Failed: " in condition_of(found.raw, "Ready")["message"]
+    assert "no cores left" in condition_of(found.raw, "Ready")["message"]  # the resource itself does not say it
 
 
 @pytest.mark.parametrize(
@@ -371,7 +377,7 @@ async def test_an_answer_that_makes_no_sense_is_said_and_tried_again(
         await station.create(station.document(KIND, "front", SPEC))
         await station.until(KIND, "front", lambda d: condition_of(d, "Ready").get("status") in ("False", "Unknown"))
         arm.clear_faults()
-        station.clock.leap(3700)
+        await station.leap(3700)
         await station.ready(KIND, "front")
     assert [method for method, _ in writes(arm)] == ["PUT"]
 
@@ -381,7 +387,7 @@ async def test_a_lost_answer_to_a_creation_makes_no_second_one(station: Station,
         await served(station, arm)
         arm.fault(Dropped(after_effect=True), "PUT", "virtualMachineScaleSets/front")
         await station.create(station.document(KIND, "front", SPEC))
-        station.clock.leap(60)
+        await station.leap(60)
         await station.ready(KIND, "front")
     assert [method for method, _ in writes(arm)] == ["PUT"]
 
@@ -391,10 +397,10 @@ async def test_an_unreachable_endpoint_leaves_ready_unknown(station: Station, ar
         await served(station, arm)
         await scale_set(station)
         arm.fault(Dropped(), "", "virtualMachineScaleSets", times=1000)
-        later(station)
+        await later(station)
         await station.condition(KIND, "front", "Ready", "Unknown", "Unreachable")
         arm.clear_faults()
-        station.clock.leap(60)
+        await station.leap(60)
         await station.ready(KIND, "front")
 
 
@@ -403,7 +409,7 @@ async def test_a_default_that_comes_late_is_no_drift(station: Station, arm: ArmE
         await served(station, arm)
         arm.behave(late=(Late(path="properties.late", value=True, reads=1),))
         await scale_set(station)
-        later(station)
+        await later(station)
         found = await station.until(KIND, "front", lambda d: d["status"]["observed"].get("properties", {}).get("late"))
     assert condition_of(found.raw, "Drifted")["status"] == "False"
     assert len(writes(arm)) == 1
@@ -441,7 +447,7 @@ async def test_what_someone_else_is_changing_is_waited_for(station: Station, arm
         await station.condition(KIND, "front", "Progressing", "True", "Waiting")
         assert len(writes(arm)) == 1
         arm.change(SCALE_SET, lambda body: body["properties"].update(provisioningState="Succeeded"))
-        station.clock.leap(61)
+        await station.leap(61)
         await station.ready(KIND, "front")
     assert writes(arm)[1:] == [("PATCH", {"sku": {"capacity": 5}})]
 
@@ -491,10 +497,10 @@ async def test_what_the_service_calls_failed_is_written_again_after_a_while(stat
         await served(station, arm)
         await scale_set(station)
         arm.change(SCALE_SET, lambda body: body["properties"].update(provisioningState="Failed"))
-        later(station)
+        await later(station)
         await station.condition(KIND, "front", "Ready", "False", "ProvisioningFailed")
         assert len(writes(arm)) == 1
-        station.clock.leap(1900)
+        await station.leap(1900)
         await station.ready(KIND, "front")
     assert [method for method, _ in writes(arm)] == ["PUT", "PUT"]
 
@@ -519,7 +525,7 @@ async def test_a_read_that_makes_no_sense_is_tried_again_soon(station: Station, 
         arm.fault(ErrorInside("Broken", "not today"), "GET", "virtualMachineScaleSets/front", times=1)
         await station.annotate(KIND, "front", **{WAKE: "now"})
         await station.condition(KIND, "front", "Ready", "Unknown", "Unreachable")
-        station.clock.leap(31)
+        await station.leap(31)
         await station.ready(KIND, "front")
 
 

@@ -44,10 +44,10 @@ async def test_siblings_are_read_by_one_list(station: Station, arm: ArmEmulator)
             await station.make(KIND, name, **SPEC)
         arm.log.clear()
         arm.change(f"{SETS}/set5", lambda body: body["tags"].update(theirs="1"))
-        station.clock.leap(700)
+        await station.leap(700)
         await station.until(KIND, "set5", lambda d: d["status"]["observed"]["tags"].get("theirs"))
         arm.change(f"{SETS}/set6", lambda body: body["tags"].update(theirs="1"))
-        station.clock.leap(700)
+        await station.leap(700)
         await station.until(KIND, "set6", lambda d: d["status"]["observed"]["tags"].get("theirs"))
     assert reads(arm) == ["list", "set5", "list", "set6"]
 
@@ -57,9 +57,9 @@ async def test_a_lone_object_is_asked_for_by_its_etag(station: Station, arm: Arm
         await served(station, arm)
         await scale_set(station)
         arm.log.clear()
-        station.clock.leap(700)
+        await station.leap(700)
         arm.change(GROUP, lambda body: body.setdefault("tags", {}).update(theirs="1"))
-        station.clock.leap(700)
+        await station.leap(700)
         await station.until("ResourceGroup", "web", lambda d: d["status"]["observed"].get("tags"))
     assert {asked.status for asked in arm.requests if asked.path == SCALE_SET} <= {304}
 
@@ -80,7 +80,7 @@ async def test_never_is_never(station: Station, arm: ArmEmulator) -> None:
         await scale_set(station)
         arm.log.clear()
         arm.change(GROUP, lambda body: body.setdefault("tags", {}).update(theirs="1"))
-        station.clock.leap(100_000)
+        await station.leap(100_000)
         await station.until("ResourceGroup", "web", lambda d: d["status"]["observed"].get("tags"))
     assert not [asked for asked in arm.requests if asked.path == SCALE_SET]
 
@@ -90,7 +90,7 @@ async def test_an_object_may_have_an_interval_of_its_own(station: Station, arm: 
         await served(station, arm)
         await scale_set(station, policy={"refresh": "10s"})
         arm.change(SCALE_SET, lambda body: body["tags"].update(theirs="1"))
-        station.clock.leap(11)
+        await station.leap(11)
         await station.until(KIND, "front", lambda d: d["status"]["observed"]["tags"].get("theirs"))
 
 
@@ -113,7 +113,7 @@ async def test_too_many_requests_pause_the_subscription_and_not_one_object(stati
             await station.condition(KIND, f"set{number}", "Synced", "Unknown", "Throttled")
         assert len([asked for asked in arm.requests if asked.status == 429]) == 1
         arm.unthrottle(SUBSCRIPTION)
-        station.clock.leap(130)
+        await station.leap(130)
         for number in range(10):
             await station.ready(KIND, f"set{number}")
     assert len([asked for asked in arm.requests if asked.method == "PUT" and asked.status < 400]) == 10

@@ -85,7 +85,7 @@ async def test_the_instance_view_is_joined_into_the_status(station: Station, arm
         view = made.raw["status"]["joined"]["instanceView"]["value"]
         assert view["virtualMachine"]["statusesSummary"][0]["count"] == 3
         arm.scale(SCALE_SET, 4)
-        station.clock.leap(61)
+        await station.leap(61)
         await station.until(
             KIND,
             "front",

@@ -37,7 +37,7 @@ from trimtab.systems.images.runs.catalogue import Catalogue
 from trimtab.systems.images.runs.cataloguing import Builder
 from trimtab.systems.images.runs.states import PROGRESSING, told
 from trimtab.systems.images.worker.handling import Later, Tools
-from trimtab.systems.images.worker.hold import SILENT, Hold, Lost, Sightings
+from trimtab.systems.images.worker.hold import SILENT, Hold, Lost
 
 TELL_EVERY = 1.0
 HEARTBEAT = 20.0
@@ -53,14 +53,14 @@ class CatalogHandler:
         """`silent` are the seconds after which a worker without a word is taken for dead."""
         self._tools = tools
         self._running: set[str] = set()  # runs that this process lists
-        self._sightings = Sightings(tools.clock, silent)
+        self._silent = silent
 
     async def handle(self, message: CreateCatalog) -> None:
         if message.run in self._running:
             raise Later(f"the run {message.run} is listed by this worker already", 30.0)
         self._running.add(message.run)
         try:
-            hold = await Hold.take(self._tools, message, self._sightings)
+            hold = await Hold.take(self._tools, message, self._silent)
             if hold is not None and hold.fence > MOST_TAKEN:
                 await _give_up(hold, f"{MOST_TAKEN} workers began it, and none came to its end")
             elif hold is not None:
@@ -74,7 +74,7 @@ class CatalogHandler:
         if message.run in self._running:
             return  # a second message for what goes well
         try:
-            hold = await Hold.take(self._tools, message, self._sightings)
+            hold = await Hold.take(self._tools, message, self._silent)
             if hold is not None:
                 await _give_up(hold, why)
         except (Later, Lost) as alive:

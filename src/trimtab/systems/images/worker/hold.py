@@ -4,8 +4,9 @@ The run is in three places, and all must agree: the message, the claim of the re
 fence besides. Taking a run raises the fence in one write that is conditional on the job's revision; from then on every
 write of whoever had it before is refused, because it sees another fence, or none at all.
 
-Whether another worker is alive is judged by what this process sees of it (`Sightings`), and never by comparing the clocks
-of two machines: a run whose word did not change for SILENT seconds of our own clock may be taken.
+Whether another worker is alive is judged by what this process sees of it while it has the message, and never by comparing
+the clocks of two machines: a run whose word did not change for SILENT seconds of our own clock may be taken. Looking costs
+no delivery of the message, so a dead worker's run is taken at the first one, however many workers there are.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from trimtab.systems.images.worker.handling import Later, Tools
 
 SILENT = 60.0
 """Seconds without a word after which another worker may take the run."""
+LOOK = 10.0
+"""Seconds between looks at a run that another has: shorter than the pauses between the words of one that lives."""
 AGAIN = 30.0
-"""Seconds between looks at a run that another has: a dead one is taken within two of them, and so within the deliveries of
-its message."""
-REMEMBERED = 1000
+"""Seconds until a message is handed out again whose run another worker lives at."""
 ATTEMPTS = 8
 LETTING_GO = 5.0
 
@@ -42,31 +43,25 @@ class Lost(Exception):  # noqa: N818 - it reads as what happened
     """The run is not ours any more: it ended, another worker took it, or what it was for is gone."""
 
 
-class Sightings:
-    """Of the workers at runs, as this process saw them: what each said last, and since when by our own clock. One for all
-    deliveries, and it outlives messages. In another process the count begins anew."""
+class Sighting:
+    """Of a run: the last word of whoever is at it, and since when it is the last by our own clock."""
 
-    def __init__(self, clock: Clock, silent: float = SILENT) -> None:
+    def __init__(self, clock: Clock, silent: float) -> None:
         self._clock, self._silent = clock, silent
-        self._seen: dict[str, tuple[str, float]] = {}
+        self._word, self._since = "", 0.0
 
-    def leave_alone_the_living(self, name: str, run: str, status: DiscoveryJobStatus) -> None:
-        """Later while another worker than `name` may be at it."""
-        if not status.worker or status.worker == name:
-            self._seen.pop(run, None)
-            return
+    async def is_silent(self, status: DiscoveryJobStatus) -> bool:
+        """Whether that worker counts as dead. Else a while has passed, and there is to be another look. Later when it
+        said something since the last one."""
         now, word = self._clock.monotonic(), f"{status.fence} {status.heartbeat}"
-        before, since = self._seen.get(run, ("", now))
-        if word != before:
-            since = now
-        left = self._silent - (now - since)
-        if left <= 0:
-            self._seen.pop(run, None)
-            return
-        self._seen[run] = (word, since)
-        if len(self._seen) > REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-        raise Later(f"the worker {status.worker} is at it", min(AGAIN, left))
+        if self._word and word != self._word:
+            raise Later(f"the worker {status.worker} is at it", AGAIN)
+        if not self._word:
+            self._word, self._since = word, now
+        left = self._silent - (now - self._since)
+        if left > 0:
+            await self._clock.sleep(min(LOOK, left))
+        return left <= 0
 
 
 class Hold:
@@ -78,16 +73,18 @@ class Hold:
         self._fence = (job.status or DiscoveryJobStatus()).fence or 0
 
     @classmethod
-    async def take(cls, tools: Tools, message: CreateCatalog, sightings: Sightings) -> Self | None:
+    async def take(cls, tools: Tools, message: CreateCatalog, silent: float = SILENT) -> Self | None:
         """None when there is nothing to do any more. Later while another worker is at it."""
-        for _ in range(ATTEMPTS):
+        sighting, attempts = Sighting(tools.clock, silent), 0
+        while attempts < ATTEMPTS:
             registry, job = await _registry(tools, message), await _job(tools, message)
             if registry is None or job is None or job.spec.registry != registry.name:
                 return None
             status = job.status or DiscoveryJobStatus()
             if status.run_id != message.run or state_of(status) not in (State.PENDING, State.LISTING):
                 return None
-            sightings.leave_alone_the_living(tools.name, message.run, status)
+            if status.worker and status.worker != tools.name and not await sighting.is_silent(status):
+                continue
             now = tools.clock.now()
             taken = status.replace(worker=tools.name, fence=(status.fence or 0) + 1, heartbeat=format_time(now))
             taken = told(taken, PROGRESSING, "True", "Listing", f"by {tools.name}", now)
@@ -96,6 +93,7 @@ class Hold:
             except StatusError as error:
                 if error.code not in (404, 409):
                     raise
+                attempts += 1
             else:
                 return cls(tools, message, registry, mine)
         raise Later(f"the job {message.job} changes all the time", AGAIN)

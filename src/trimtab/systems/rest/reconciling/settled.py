@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from trimtab.model.conditions import get_condition
 from trimtab.runtime.controller import Result
 from trimtab.systems.rest.calling import operations, states
 from trimtab.systems.rest.calling.contract import Answer, CallError, ErrorClass
@@ -19,6 +20,7 @@ from trimtab.systems.rest.reconciling.ladder import Climbed, climbed
 from trimtab.systems.rest.reconciling.looking import Live
 from trimtab.systems.rest.reconciling.session import SOON, Session
 from trimtab.systems.rest.reconciling.telling import Word
+from trimtab.systems.rest.state import Status
 from trimtab.systems.rest.syncing import difference, secrets, settling
 
 Body = dict[str, Any]
@@ -119,7 +121,18 @@ async def observe(session: Session, live: Live, drifted: Word, *, must: bool = F
     words = telling.settled(drifted, message)
     state = states.provisioning_state(live.body)
     if states.ended_badly(state):
-        words += (Word(telling.READY, False, "ProvisioningFailed", f"the service says that it is {state}"),)
+        words += (Word(telling.READY, False, "ProvisioningFailed", _why(session.status, state)),)
     words += await joined(session, live)
     await exported(session, live)
     await session.save(words, must=must)
+
+
+def _why(status: Status, state: str) -> str:
+    """With what its operation said when that failed: the resource itself does not say it again."""
+    now = f"the service says that it is {state}"
+    before = get_condition(status.conditions, telling.READY)
+    if before is None or before.status != "False":
+        return now
+    if before.reason == "ProvisioningFailed" and (before.message or "").startswith(now):
+        return before.message or now
+    return f"{now}: {before.message}" if before.reason == "Refused" and before.message else now
