@@ -160,3 +160,8 @@ def test_an_object_that_is_held_is_waited_for_only_so_long(trimtab: Program) -> 
 )
 def test_a_deletion_must_be_meant(trimtab: Program, words: tuple[str, ...]) -> None:
     assert trimtab("delete", *words).code == 2
+
+
+def test_a_key_that_yaml_takes_for_a_word_is_the_one_that_kubectl_makes_of_it(trimtab: Program) -> None:
+    assert trimtab("apply", "-f", "-", stdin=config_map("axes", "{y: up, 3: far}")).lines == ["configmap/axes created"]
+    assert trimtab("get", "cm", "axes", "-o", "jsonpath={.data}").out == '{"3":"far","true":"up"}'

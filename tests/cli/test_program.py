@@ -16,7 +16,21 @@ from trimtab import __version__
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 
-COMMANDS = ["up", "get", "apply", "delete", "describe", "wait", "tree", "events", "crds", "version"]
+COMMANDS = [
+    "up",
+    "get",
+    "apply",
+    "delete",
+    "describe",
+    "wait",
+    "tree",
+    "events",
+    "crds",
+    "version",
+    "backup",
+    "restore",
+    "completion",
+]
 
 
 def test_help_names_all_commands_and_the_exit_codes(bare: Program) -> None:

@@ -8,6 +8,10 @@ import sys
 def main() -> None:
     """The `trimtab` program."""
     try:
+        if sys.argv[1:2] == ["__complete"]:  # while a key is held down: nothing of the command line is imported
+            from trimtab.cli import completing
+
+            sys.exit(completing.run(sys.argv[2:]))
         from trimtab.cli import app
 
         if sys.argv[1:2] == ["up"]:

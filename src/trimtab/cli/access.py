@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.cli.codes import Problem
+from trimtab.cli.codes import Problem, plain
 from trimtab.client.api import ApiClient
 from trimtab.client.config import Config, ConfigError, load
 from trimtab.client.discovery import ApiResource, Catalogue, discover
@@ -86,4 +86,4 @@ def unknown(word: str) -> Problem:
 
 
 def _warn(text: str) -> None:
-    print(f"Warning: {text}", file=sys.stderr, flush=True)
+    print(plain(f"Warning: {text}"), file=sys.stderr, flush=True)

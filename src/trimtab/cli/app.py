@@ -9,6 +9,9 @@ import typer
 
 from trimtab.cli.canary import app as canary
 from trimtab.cli.discovery import app as discovery
+from trimtab.cli.envtest import app as envtest
+from trimtab.cli.git import app as git
+from trimtab.cli.hub import app as hub
 from trimtab.cli.images import app as images
 from trimtab.cli.options import (
     BlobsCa,
@@ -37,10 +40,12 @@ from trimtab.cli.options import (
     Words,
     access,
     log_as,
+    one_of,
     seconds,
     web_address,
 )
 from trimtab.cli.rest import app as rest
+from trimtab.cli.terraform import app as terraform
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,8 +56,12 @@ app = typer.Typer(
 )
 app.add_typer(canary, name="canary")
 app.add_typer(discovery, name="discovery")
+app.add_typer(envtest, name="envtest")
+app.add_typer(git, name="git")
+app.add_typer(hub, name="hub")
 app.add_typer(images, name="images")
 app.add_typer(rest, name="rest")
+app.add_typer(terraform, name="terraform")
 
 
 @app.callback(
@@ -78,6 +87,56 @@ def up(
         bool,
         typer.Option("--local-workloads", help="Run Deployments as processes of this machine, behind an Envoy."),
     ] = False,
+    hub_storage: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="TRIMTAB_HUB_STORAGE",
+            help="Where the hub's data are: a file, postgresql://… or https://…; default: DIR/hub.db.",
+            show_default=False,
+        ),
+    ] = "",
+    hub_storage_token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The token for https://….", show_default=False)
+    ] = None,
+    hub_storage_ca_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who signs its certificate, in PEM.", show_default=False)
+    ] = None,
+    proto: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[GROUP/VERSION=]FILE", help="A proto3 file with a further kind of the hub; may be repeated."
+        ),
+    ] = None,
+    group_suffix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DOMAIN", help="Serve the hub's kinds under this suffix, too; may be repeated."),
+    ] = None,
+    audit_policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What the audit log tells: an audit.k8s.io/v1 Policy.", show_default=False),
+    ] = None,
+    audit_log: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="Where audit events go, as JSON lines; - is the output.", show_default=False),
+    ] = "",
+    audit_log_maxsize: Annotated[
+        int, typer.Option(metavar="MB", help="An audit log of this size is put aside, and a new one begins.")
+    ] = 100,
+    audit_log_maxbackup: Annotated[
+        int, typer.Option(metavar="N", help="So many of those put aside are kept; 0 is all.")
+    ] = 10,
+    service_account_issuer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Who issues tokens of service accounts. May be repeated: the first issues, all are accepted.",
+        ),
+    ] = None,
+    service_account_jwks_uri: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Where others find the keys for these tokens.", show_default=False),
+    ] = "",
     prometheus: PrometheusUrl = "",
     log_format: LogFormat = "auto",
 ) -> None:
@@ -85,7 +144,7 @@ def up(
 
     Example:  trimtab up --data-dir /var/lib/trimtab --operator my_operator.py
     """
-    from trimtab.cli.up import run
+    from trimtab.cli.up import HubPlace, audit_settings, issuer_settings, run
 
     log_as(log_format)
     if not 0 <= port <= 65535:
@@ -96,7 +155,29 @@ def up(
     operators = tuple(Path(path) for path in operator or ())
     asked = web_address(prometheus, "--prometheus")
     names = tuple(tls_host or ())
-    raise typer.Exit(run(data_dir, host, port, names, systems, operators, log_format, asked, local_workloads))
+    hub = HubPlace(
+        storage=hub_storage,
+        suffixes=tuple(group_suffix or ()),
+        token_file=hub_storage_token_file,
+        ca_file=hub_storage_ca_file,
+        protos=tuple(proto or ()),
+    )
+    raise typer.Exit(
+        run(
+            data_dir,
+            host,
+            port,
+            names,
+            systems,
+            operators,
+            log_format,
+            asked,
+            local_workloads,
+            hub,
+            audit_settings(audit_policy, audit_log, audit_log_maxsize, audit_log_maxbackup),
+            issuer_settings(tuple(service_account_issuer or ()), service_account_jwks_uri),
+        )
+    )
 
 
 @app.command()
@@ -126,6 +207,7 @@ def controllers(
     prometheus: PrometheusUrl = "",
     socket: Annotated[Path | None, typer.Option(hidden=True)] = None,
     local_workloads: Annotated[bool, typer.Option("--local-workloads", hidden=True)] = False,
+    group_suffix: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     log_format: LogFormat = "auto",
 ) -> None:
     """Run only the controllers, against any Kubernetes, until Ctrl-C. `trimtab install` prints what they need there.
@@ -158,6 +240,7 @@ def controllers(
         prometheus=web_address(prometheus, "--prometheus"),
         socket=socket,
         local=local_workloads,
+        suffixes=tuple(group_suffix or ()),
     )
     raise typer.Exit(command.controllers(options))
 
@@ -217,6 +300,15 @@ def install(
     replicas: Annotated[int, typer.Option(help="Of each system; one leads, the others stand by.")] = 2,
     blobs: BlobsUrl = "",
     nats: NatsUrl = "",
+    hub: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="The hub's storage, as postgresql://HOST/DATABASE without a password: its kinds are served by a hub "
+            "behind the cluster's API. Without it they are custom resources.",
+            show_default=False,
+        ),
+    ] = "",
     manage_crds: ManageCrds = False,
     option: Annotated[
         list[str] | None,
@@ -240,6 +332,7 @@ def install(
         replicas=replicas,
         blobs=blobs,
         nats=nats,
+        hub=hub,
         manage=manage_crds,
         more=tuple(option or ()),
         **chosen,
@@ -453,3 +546,96 @@ def version(
     from trimtab.cli import version as command
 
     raise typer.Exit(command.version(access(kubeconfig, context, ""), client))
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")],
+    data_dir: DataDir = Path(".trimtab"),
+    with_keys: Annotated[
+        bool,
+        typer.Option("--with-keys", help="Take keys, certificates and tokens along: who has the file has the server."),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Show what FILE holds.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read all of FILE and check that it is whole.")] = False,
+) -> None:
+    """Write all that a data directory holds into one file, while its server goes on. Secrets are in it: keep it safe.
+
+    Example:  trimtab backup --data-dir /var/lib/trimtab monday.tar.gz
+    """
+    from trimtab.cli import backup as command
+
+    if list_ and verify:
+        raise typer.BadParameter("say --list or --verify, not both", param_hint="--list")
+    if list_ or verify:
+        raise typer.Exit(command.listed(file) if list_ else command.verified(file))
+    options = command.Options(data_dir=data_dir, keys=with_keys, force=force)
+    raise typer.Exit(command.backup(file, options))
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An archive of `trimtab backup`.")],
+    data_dir: DataDir = Path(".trimtab"),
+    server: Annotated[
+        bool, typer.Option("--server", help="Bring objects back to the running server of the kubeconfig instead.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --server: do it, after showing the plan.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="With --server: where the server's object differs, the archive wins.")
+    ] = False,
+    blobs: BlobsUrl = "",
+    blobs_token_file: BlobsToken = None,
+    blobs_ca_file: BlobsCa = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="With --server: a Python file with further kinds of the hub; may be repeated."
+        ),
+    ] = None,
+    proto: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[GROUP/VERSION=]FILE",
+            help="With --server: a proto3 file with a further kind of the hub; may be repeated.",
+        ),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> None:
+    """Make a new data directory from a backup; or, with --server, bring its objects back to a running server: those of the
+    store, and the hub's with their versions and files.
+
+    Example:  trimtab restore monday.tar.gz --data-dir /var/lib/trimtab-new
+    """
+    if not server:
+        from trimtab.cli import restore as command
+
+        if yes or overwrite:
+            raise typer.BadParameter("is for --server; a data directory is never overwritten", param_hint="--overwrite")
+        raise typer.Exit(command.offline(file, data_dir))
+    from trimtab.cli import restore_server
+    from trimtab.cli.blobs import Place
+
+    options = restore_server.Options(
+        yes=yes,
+        overwrite=overwrite,
+        blobs=Place(blobs, blobs_token_file, blobs_ca_file),
+        operators=tuple(map(Path, operator or ())),
+        protos=tuple(proto or ()),
+    )
+    raise typer.Exit(restore_server.online(file, access(kubeconfig, context, ""), options))
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell that completes.")],
+) -> None:
+    """Print a script by which a shell completes commands, options, kinds and names of objects.
+
+    Example:  trimtab completion bash > ~/.local/share/bash-completion/completions/trimtab
+    """
+    from trimtab.cli import completion as command
+
+    print(command.script(app, one_of(shell, command.SHELLS, "SHELL")), end="")

@@ -1,4 +1,4 @@
-"""`trimtab apply`: files become objects by server-side apply. Namespaces and definitions go first, and what needs a
+"""`trimtab apply`: files become objects by server-side apply. Namespaces, projects and definitions go first, and what needs a
 definition waits until it is served. One bad document does not stop the others.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from trimtab.cli.access import Access, Session, session
-from trimtab.cli.codes import FAILED, OK, USAGE, Problem, complain, run, together, told
+from trimtab.cli.codes import FAILED, OK, USAGE, Problem, complain, plain, run, together, told
 from trimtab.cli.manifests import Bad, Manifest, read
 from trimtab.cli.output import named
 from trimtab.client.api import APPLY
@@ -21,7 +21,7 @@ from trimtab.client.transport import Call, document_of
 from trimtab.model.errors import StatusError
 
 ESTABLISHED_WITHIN = 30.0
-FIRST = ("Namespace", "CustomResourceDefinition")
+FIRST = ("Namespace", "Project", "CustomResourceDefinition")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,14 +55,14 @@ async def _apply(access: Access, sources: list[str], options: Options) -> int:
             if manifest.kind == "CustomResourceDefinition" and codes[-1] == OK:
                 definitions.append(manifest)
         if definitions and not options.dry_run:
-            await _served(server, definitions)
+            await wait_until_served(server, definitions)
         codes += [await _one(server, manifest, options) for manifest in good if manifest.kind not in FIRST]
     return together(codes)
 
 
 async def _one(server: Session, manifest: Manifest, options: Options) -> int:
     try:
-        print(await applied(server, manifest, options), flush=True)
+        print(plain(await applied(server, manifest, options)), flush=True)
     except (StatusError, Problem) as error:
         code, message = told(error)
         complain(f"{manifest.where}: {message}")
@@ -78,7 +78,7 @@ async def applied(server: Session, manifest: Manifest, options: Options) -> str:
     if "name" not in metadata:
         raise Problem("apply needs metadata.name; generateName is for create")
     metadata.pop("managedFields", None)
-    namespace = metadata.get("namespace") or server.namespace
+    namespace = manifest.namespace or server.namespace
     path = resource.place.path(namespace, metadata["name"])
     before = await _before(server, path)
     query = {"fieldManager": options.manager, "fieldValidation": "Strict"}
@@ -120,7 +120,7 @@ def _essence(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": {**metadata, "managedFields": managers}}
 
 
-async def _served(server: Session, definitions: list[Manifest]) -> None:
+async def wait_until_served(server: Session, definitions: list[Manifest]) -> None:
     """Wait until the server serves the kinds of these definitions, which it has taken; others fail later, by name."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
     waiting = {m.metadata["name"] for m in definitions}

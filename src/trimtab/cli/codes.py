@@ -72,4 +72,16 @@ def together(codes: list[int]) -> int:
 
 def complain(message: str) -> None:
     """One line, whatever a server put into its message."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    print(f"error: {plain(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def plain(text: str) -> str:
+    """Text of others for a terminal, which obeys control characters: none is let through."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def escaped(text: str) -> str:
+    """The same, with control characters shown: names of files may have them, and are told apart by them."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

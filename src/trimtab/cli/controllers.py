@@ -60,6 +60,8 @@ class Options(Places, frozen=True, kw_only=True):
     prometheus: str = ""
     local: bool = False
     """Run Deployments as processes of this machine: only beside the embedded server."""
+    suffixes: tuple[str, ...] = ()
+    """Under which that server serves the hub's kinds, too."""
 
 
 def controllers(options: Options) -> int:
@@ -96,7 +98,7 @@ async def _run(options: Options, systems: Sequence[System], config: Config) -> i
             owner = connect(config=config, scheme=scheme)
             stack.push_async_callback(owner.close)
             ours = options.socket is not None
-            await prepare(owner, systems, rights=ours, manage=ours, borrowed=ours)
+            await prepare(owner, systems, rights=ours, manage=ours, borrowed=ours, suffixes=options.suffixes)
         configs = [as_system(config, system) if options.impersonate else config for system in systems]
         clients = [connect(config=each, scheme=scheme) for each in configs]
         for client in clients:

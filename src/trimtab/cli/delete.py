@@ -9,7 +9,7 @@ import orjson
 
 from trimtab.cli.access import Access, Session, session
 from trimtab.cli.apply import resource_of
-from trimtab.cli.codes import FAILED, OK, TIMED_OUT, USAGE, Problem, complain, run, together, told
+from trimtab.cli.codes import FAILED, OK, TIMED_OUT, USAGE, Problem, complain, plain, run, together, told
 from trimtab.cli.manifests import Bad, read
 from trimtab.cli.targets import namespace_of, targets
 from trimtab.client.discovery import ApiResource
@@ -69,7 +69,7 @@ async def _delete(access: Access, words: list[str], options: Options) -> int:
                 complain(message)
                 codes.append(code)
                 continue
-            print(f"{victim} deleted" + (" (dry run)" if options.dry_run else ""), flush=True)
+            print(plain(f"{victim} deleted") + (" (dry run)" if options.dry_run else ""), flush=True)
             if uid:
                 going.append((victim, uid))
         if options.wait and not options.dry_run:
@@ -93,7 +93,7 @@ async def _in_files(server: Session, options: Options, codes: list[int]) -> list
                 complain(f"{manifest.where}: {error}")
                 codes.append(error.code)
             continue
-        namespace = manifest.metadata.get("namespace") or server.namespace
+        namespace = manifest.namespace or server.namespace
         victims.append(Victim(resource, namespace if resource.namespaced else "", manifest.metadata.get("name", "")))
     return victims
 

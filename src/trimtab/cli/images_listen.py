@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from pathlib import Path
+from trimtab.cli.access import Access
+from trimtab.cli.codes import run
+from trimtab.cli.receiving import Options, serve
 
-import msgspec
-
-from trimtab.cli import receiving
-from trimtab.cli.access import Access, session
-from trimtab.cli.codes import OK, Problem, run
-from trimtab.cli.interrupts import stop_on_signals
-from trimtab.runtime.credentials import Credentials
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """`listen` is HOST:PORT."""
-
-    listen: str
-    certificate: Path | None = None
-    key: Path | None = None
+__all__ = ["Options", "listen"]
 
 
 def listen(access: Access, options: Options) -> int:
-    return run(_listen(access, options))
-
-
-async def _listen(access: Access, options: Options) -> int:
     from trimtab.systems.images.listening import Listener
 
-    host, port = receiving.address(options.listen)
-    tls = receiving.tls(options.certificate, options.key)
-    stop = asyncio.Event()
-    stop_on_signals(stop)
-    async with session(access) as server, Credentials(server.client) as credentials:
-        listener = Listener(server.client, credentials, host=host, port=port, tls=tls)
-        try:
-            chosen = await listener.start()
-        except OSError as error:
-            raise Problem(f"nobody can listen at {options.listen}: {error.strerror or error}") from None
-        try:
-            shown = f"[{host}]" if ":" in host else host
-            print(f"listening at {'https' if tls else 'http'}://{shown}:{chosen}/NAMESPACE/REGISTRY", flush=True)
-            if tls is None and not receiving.is_loopback(host):
-                print(
-                    "Warning: tokens come unencrypted; give --tls-certificate and --tls-key",
-                    file=sys.stderr,
-                    flush=True,
-                )
-            await stop.wait()
-        finally:
-            await listener.stop()
-    return OK
+    return run(
+        serve(
+            access,
+            options,
+            lambda client, credentials, host, port, tls: Listener(client, credentials, host=host, port=port, tls=tls),
+            path="/NAMESPACE/REGISTRY",
+            secret="tokens",  # noqa: S106 - a word for people
+        )
+    )

@@ -39,6 +39,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 2
     blobs: str = ""
     nats: str = ""
+    hub: str = ""
+    """The hub's storage; without it there is no hub, and its kinds are defined as custom resources."""
     manage: bool = False
     """Grant the rights to define kinds, too."""
     more: tuple[str, ...] = ()
@@ -46,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def install(options: Options) -> int:
-    for option, url in (("--blobs", options.blobs), ("--nats", options.nats)):
+    for option, url in (("--blobs", options.blobs), ("--nats", options.nats), ("--hub", options.hub)):
         if "@" in url and ":" in urlsplit(url.partition(",")[0]).netloc.rpartition("@")[0]:
             complain(f"{option} holds a password, and a manifest is no place for one: leave it out. {SECRETS}")
             return USAGE
@@ -70,12 +72,26 @@ def install(options: Options) -> int:
 
 def manifest(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
     """Everything, in the order in which it can be applied."""
-    made = documents(systems, scheme, manage=options.manage)
+    made = documents(systems, scheme, manage=options.manage, hub=bool(options.hub))
+    if options.hub:
+        made += _hub(systems, scheme, options)
     for system in systems:
         made += [_service(system), _budget(system), _deployment(system, options)]
         if system.admissions:
             made += _webhooks(system, scheme)
     return made
+
+
+def _hub(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
+    from trimtab.hub.install import Settings
+    from trimtab.hub.install import documents as hub
+
+    kinds = [scheme.kind_of(kind.cls) for system in systems for kind in system.hub]
+    if not kinds:
+        return []
+    names = "all" if options.systems == "all" else ",".join(system.name for system in systems if system.hub)
+    settings = Settings(image=options.image, storage=options.hub, replicas=options.replicas, systems=names)
+    return hub(kinds, settings)
 
 
 def _metadata(system: System, name: str) -> Document:
@@ -88,7 +104,7 @@ def _labels(system: System) -> dict[str, str]:
 
 def _service(system: System) -> Document:
     ports = [{"name": "health", "port": HEALTH, "targetPort": "health"}]
-    if system.admissions:
+    if system.has_webhooks:
         ports.append({"name": "webhooks", "port": 443, "targetPort": "webhooks"})
     return {
         "apiVersion": "v1",
@@ -114,7 +130,7 @@ def _deployment(system: System, options: Options) -> Document:
         arguments += ["--systems", "none", "--operator", system.source]
     else:
         arguments += ["--systems", system.name]
-    if system.admissions:
+    if system.has_webhooks:
         arguments += ["--webhook-host", "0.0.0.0", "--webhook-port", str(WEBHOOKS)]  # noqa: S104
     for flag, value in (("--blobs", options.blobs), ("--nats", options.nats)):
         arguments += [flag, value] if value else []
@@ -122,7 +138,7 @@ def _deployment(system: System, options: Options) -> Document:
         arguments.append("--manage-crds")
     arguments += options.more
     ports = [{"name": "health", "containerPort": HEALTH}]
-    ports += [{"name": "webhooks", "containerPort": WEBHOOKS}] if system.admissions else []
+    ports += [{"name": "webhooks", "containerPort": WEBHOOKS}] if system.has_webhooks else []
     container = {
         "name": "controllers",
         "image": options.image,

@@ -41,6 +41,12 @@ class Manifest(msgspec.Struct, frozen=True):
         metadata: dict[str, Any] = self.document["metadata"]
         return metadata
 
+    @property
+    def namespace(self) -> str:
+        """As it says itself; a resource of the hub may name its project instead, which is the same word."""
+        said = self.metadata.get("namespace") or self.metadata.get("project") or ""
+        return said if isinstance(said, str) else ""
+
 
 class Bad(msgspec.Struct, frozen=True):
     """A document that cannot be used, and why."""

@@ -73,7 +73,7 @@ async def means(places: Places) -> AsyncIterator[Means]:
         stack.push_async_callback(queue.close)
         await queue.ready()
         workers = await stack.enter_async_context(Workers(min(MOST_WORKERS, os.cpu_count() or 1)))
-        scratch = Scratch(places.data_dir / "scratch", SCRATCH)
+        scratch = Scratch(places.data_dir.absolute() / "scratch", SCRATCH)  # programs run in other folders
         tidying = asyncio.create_task(_tidy(blobs, scratch, clock), name="tidying")
         stack.callback(tidying.cancel)
         yield Means(blobs, scratch, queue, workers)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from trimtab.cli.codes import USAGE, Problem
+from trimtab.cli.codes import USAGE, Problem, plain
 from trimtab.client.discovery import ApiResource
 
 Document = dict[str, Any]
@@ -50,7 +50,7 @@ def write(asked: Form, found: Sequence[Found], *, single: bool, managed_fields: 
             (each.document.get("metadata") or {}).pop("managedFields", None)
     if asked.name == "name":
         for each in found:
-            print(named(each.resource, each.document["metadata"]["name"]))
+            print(plain(named(each.resource, each.document["metadata"]["name"])))
         return
     documents = [each.document for each in found]
     whole = (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trimtab.model import kubernetes
+from trimtab.model.conversion import Convertor
 from trimtab.model.resource import Definition, Resource
 from trimtab.model.scheme import Scheme
 
@@ -123,15 +124,18 @@ def operator(path: Path) -> System:
             raise NoSystem(f"{path}: {cls.__name__} names no kind; write Controller[YourKind]")
     name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower())[:50].strip("-") or "operator"
     kinds = tuple(cls for cls in own if issubclass(cls, Resource) and is_kind(cls))
-    return System(name=name, kinds=kinds, reconciles=controllers, source=str(path))
+    convertors = tuple(value for value in vars(module).values() if isinstance(value, Convertor))
+    return System(name=name, kinds=kinds, reconciles=controllers, convertors=convertors, source=str(path))
 
 
 def scheme_of(systems: Sequence[System]) -> Scheme:
     """Kubernetes' own kinds, and those of the systems, borrowed ones too."""
     made = kubernetes.register(Scheme())
     for system in systems:
-        for kind in (*system.kinds, *system.borrowed):
+        for kind in (*system.classes, *(hub.cls for hub in system.hub), *system.borrowed):
             made.register(kind)
+        for convertor in system.convertors:
+            made.convert_by(convertor)
     return made
 
 

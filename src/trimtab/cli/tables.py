@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from trimtab.cli.codes import plain
+
 GAP = "   "
 _STATES = {
     "32": (
@@ -97,4 +99,4 @@ def shown(cell: object) -> str:
         return "<none>"
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    return "".join(char if char.isprintable() else " " for char in str(cell))
+    return plain(str(cell))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trimtab.cli.access import Access, Session, session
-from trimtab.cli.codes import NOT_FOUND, OK, TIMED_OUT, USAGE, Problem, code_of, complain, run, together
+from trimtab.cli.codes import NOT_FOUND, OK, TIMED_OUT, USAGE, Problem, code_of, complain, plain, run, together
 from trimtab.cli.output import named
 from trimtab.cli.targets import namespace_of, targets
 from trimtab.client.discovery import ApiResource
@@ -72,7 +72,7 @@ async def _one(server: Session, resource: ApiResource, name: str, judge: Judge, 
                     raise StatusError(404, "NotFound", f"{named(resource, name)} not found")
                 lacking = judge(document)
                 if not lacking:
-                    print(f"{named(resource, name)} condition met", flush=True)
+                    print(plain(f"{named(resource, name)} condition met"), flush=True)
                     return OK
     except TimeoutError:
         complain(f"{named(resource, name)}: timed out after {timeout:g} s: {lacking}")

@@ -10,7 +10,7 @@ from trimtab.cli.systems import NoSystem
 from trimtab.client.api import ApiClient
 from trimtab.model.logs import log
 from trimtab.runtime.certificates import Certificates
-from trimtab.runtime.rights import webhooks_of
+from trimtab.runtime.rights import converted_by, webhooks_of
 from trimtab.runtime.system import NAMESPACE, System
 
 
@@ -22,7 +22,7 @@ async def serving(
     from trimtab.runtime.certificates import Targets
     from trimtab.runtime.webhooks import ClientReader, WebhookServer
 
-    asked = [(system, client) for system, client in zip(systems, clients, strict=True) if system.admissions]
+    asked = [(system, client) for system, client in zip(systems, clients, strict=True) if system.has_webhooks]
     if len(asked) != 1:
         names = ", ".join(system.name for system, _ in asked) or "no system"
         raise NoSystem(f"--webhook-port: {names} has webhooks here; run a process for each system that has")
@@ -36,6 +36,7 @@ async def serving(
         targets=Targets(
             validating=name if any(not a.mutating for a in system.admissions) else (),
             mutating=name if any(a.mutating for a in system.admissions) else (),
+            definitions=converted_by(system, client.scheme),
             labels=system.webhook_labels,
         ),
     )
