@@ -1,14 +1,25 @@
 """Servers that tests share: a real control plane and `trimtab up`, each started once a run, when first asked for."""
 
 import os
+import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.needs import TOOLS
 from trimtab.testing.cluster import BinariesMissing, RealCluster
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.peer import ApiServer
+
+if shutil.which("terraform") is None:  # OpenTofu then, by the same name
+    os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), str(TOOLS)))
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # of who started us in the background: programs under test would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("trimtab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trimtab")  # a busy machine is no failure

@@ -12,6 +12,12 @@ from typing import NoReturn
 
 import pytest
 
+TOOLS = Path(
+    os.environ.get("TRIMTAB_TOOLS")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trimtab" / "tools" / "bin"
+)
+"""What `make packages` builds."""
+
 PLACES = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 """Daemons are where the path of a user may not lead."""
 

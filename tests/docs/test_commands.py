@@ -34,13 +34,14 @@ def options(command: click.Command) -> set[str]:
 def unknown(line: str) -> list[str]:
     """The options in a command line that the command does not have."""
     words = line.split("|")[0].split()
-    name = next((name for name in (" ".join(words[1:3]), " ".join(words[1:2])) if name in COMMANDS), "")
+    name = next((name for end in (4, 3, 2) if (name := " ".join(words[1:end])) in COMMANDS), "")
     if not name:
         return [words[1]] if len(words) > 1 and words[1].isalpha() else []
     command = COMMANDS[name]
-    if hasattr(command, "commands") and len(words) > 2 and words[2].isalpha():
-        return [words[2]]
-    flags = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(words[1 + len(name.split()) :]))
+    rest = words[1 + len(name.split()) :]
+    if hasattr(command, "commands") and rest and rest[0].isalpha():
+        return rest[:1]
+    flags = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(rest))
     return [flag for flag in flags if flag not in options(command)]
 
 
@@ -66,3 +67,15 @@ def test_command_lines_of_the_pages_are_taken(page: Path) -> None:
     said = [line for line in (*lines, *spans) if line.startswith("trimtab ") and not line.startswith(READY)]
     wrong = {line: bad for line in said if (bad := unknown(line))}
     assert wrong == {}
+
+
+def test_the_guide_tells_of_every_option_of_up() -> None:
+    section = (ROOT / "docs" / "guide.md").read_text().partition("## Starting and stopping\n")[2].partition("\n## ")[0]
+    usage = re.search(r"^```\n(trimtab up .*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert usage is not None
+    table = "\n".join(line for line in section.splitlines() if line.startswith("| `--"))
+    wanted = {
+        opt for p in COMMANDS["up"].params if not getattr(p, "hidden", False) for opt in p.opts if opt[:2] == "--"
+    }
+    for place in (usage[1], table):
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", place)) == wanted - {"--help"}

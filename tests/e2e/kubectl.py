@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.needs import TOOLS
 from trimtab.testing.peer import ApiServer, read_access
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ground"
@@ -19,14 +20,12 @@ REFERENCE = "1.32"  # the version whose words the transcripts hold
 @functools.cache
 def programs() -> dict[str, Path]:
     """Every kubectl here by minor version, oldest first: on the path, beside that one, and built by `make packages`."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    tools = Path(os.environ.get("TRIMTAB_TOOLS") or cache / "trimtab" / "tools" / "bin")
     found: list[Path] = []
     if on_path := shutil.which("kubectl"):
         real = Path(on_path).resolve()
         found = [real, *real.parent.glob("kubectl.1.*")]
-    if (tools / "kubectl").exists():
-        found.append(tools / "kubectl")
+    if (TOOLS / "kubectl").exists():
+        found.append(TOOLS / "kubectl")
     by_minor = {_minor(path): path for path in found if os.access(path, os.X_OK)}
     return dict(sorted(by_minor.items(), key=lambda item: int(item[0].partition(".")[2])))
 

@@ -136,8 +136,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             await client.close()
 
 
-@pytest.mark.cluster  # with the slow ones: what a killed worker held comes again after a minute
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(300)  # what a killed worker held comes again after a minute, and is taken after another
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_kills_at_random_moments_lose_nothing(world: World, registry: LabRegistry, seed: int) -> None:
     chance = random.Random(seed)

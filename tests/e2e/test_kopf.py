@@ -13,7 +13,7 @@ from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 OPERATOR = Path(__file__).with_name("keeper.py")
 
@@ -68,12 +68,12 @@ def run_operator(kubectl: Kubectl, folder: Path) -> Process:
     ]
     env = kubectl.env({"KUBECONFIG": str(kubectl.server.kubeconfig)})
     process = Process(command, log=folder / "operator.log", env=env)
-    process.wait_until(lambda: "Activity 'connect' succeeded" in process.tail(), within=30)
+    process.wait_until(lambda: "Activity 'connect' succeeded" in process.tail(), within=120)
     return process
 
 
-def eventually(holds: Callable[[], bool], within: float = 20) -> None:
-    """Asks until it holds; a command that fails counts as no."""
+def eventually(holds: Callable[[], bool], within: float = 90) -> None:
+    """Asks until it holds; a command that fails counts as no. kopf waits longer and longer for a server that is away."""
     deadline = time.monotonic() + within
     while True:
         try:

@@ -210,7 +210,6 @@ def document(kind: str, name: str, spec: Document) -> Document:
     return {"apiVersion": SET.api_version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-@pytest.mark.cluster  # with the slow ones
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_kills_at_random_moments_make_nothing_twice_and_lose_nothing(

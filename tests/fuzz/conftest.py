@@ -100,4 +100,4 @@ def sound(reply: Reply, request: bytes) -> bool:
     """
     if reply.code == 500:
         return b'"InternalError"' not in reply.body or b"impersonate-" in request.lower()
-    return 200 <= reply.code < 500 or reply.code in (503, 504)
+    return 200 <= reply.code < 500 or reply.code in (503, 504, 505)

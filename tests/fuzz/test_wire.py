@@ -24,31 +24,33 @@ REFUSED = {
     "no method": b" /healthz HTTP/1.1\r\n" + HEAD + b"\r\n",
     "space in path": b"GET /a b HTTP/1.1\r\n" + HEAD + b"\r\n",
     "NUL in path": b"GET /\0 HTTP/1.1\r\n" + HEAD + b"\r\n",
-    "NUL in header": b"GET /healthz HTTP/1.1\r\nX: \0\r\n\r\n",
-    "space before colon": b"POST /healthz HTTP/1.1\r\nContent-Length : 5\r\n\r\nhello",
-    "folded header": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
-    "header without colon": b"GET /healthz HTTP/1.1\r\nnothing\r\n\r\n",
-    "empty header name": b"GET /healthz HTTP/1.1\r\n: x\r\n\r\n",
+    "NUL in header": b"GET /healthz HTTP/1.1\r\nhost: x\r\nX: \0\r\n\r\n",
+    "space before colon": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length : 5\r\n\r\nhello",
+    "folded header": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "header without colon": b"GET /healthz HTTP/1.1\r\nhost: x\r\nnothing\r\n\r\n",
+    "empty header name": b"GET /healthz HTTP/1.1\r\nhost: x\r\n: x\r\n\r\n",
     "bare line feeds and returns": b"GET /healthz HTTP/1.1\rHost: x\r\r",
     "binary": bytes(range(256)) * 4,
     "TLS in TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20,
-    "negative length": b"POST /healthz HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-    "length with a sign": b"POST /healthz HTTP/1.1\r\nContent-Length: +5\r\n\r\nhello",
-    "length in hex": b"POST /healthz HTTP/1.1\r\nContent-Length: 0x5\r\n\r\nhello",
-    "huge length": b"POST /healthz HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-    "two lengths": b"POST /healthz HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    "two lengths in one": b"POST /healthz HTTP/1.1\r\nContent-Length: 5, 5\r\n\r\nhello",
-    "length and chunks": b"POST /healthz HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "chunks and length": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
-    "unknown encoding": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    "chunked, then another": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
-    "bad chunk size": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
-    "huge chunk size": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
-    "chunk longer than said": b"POST /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n",
-    "long path": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n\r\n",
-    "long header": b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 200_000 + b"\r\n\r\n",
-    "many headers": b"GET /healthz HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(5000)) + b"\r\n",
-    "the same header many times": b"GET /healthz HTTP/1.1\r\n" + b"X: 1\r\n" * 50_000 + b"\r\n",
+    "negative length": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: -1\r\n\r\n",
+    "length with a sign": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: +5\r\n\r\nhello",
+    "length in hex": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: 0x5\r\n\r\nhello",
+    "huge length": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+    "two lengths": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+    "two lengths in one": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: 5, 5\r\n\r\nhello",
+    "length and chunks": b"POST /healthz HTTP/1.1\r\nhost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and length": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+    "unknown encoding": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked, then another": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "bad chunk size": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
+    "huge chunk size": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+    "chunk longer than said": b"POST /healthz HTTP/1.1\r\nhost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n",
+    "long path": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+    "long header": b"GET /healthz HTTP/1.1\r\nhost: x\r\nX: " + b"a" * 200_000 + b"\r\n\r\n",
+    "many headers": b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
+    + b"".join(b"X-%d: 1\r\n" % n for n in range(5000))
+    + b"\r\n",
+    "the same header many times": b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"X: 1\r\n" * 50_000 + b"\r\n",
 }
 
 
@@ -133,12 +135,12 @@ def test_a_body_beyond_the_limit_is_refused(victim: Victim) -> None:
 def test_a_header_without_end_takes_no_memory(victim: Victim) -> None:
     before = victim.memory()
     with victim.line() as line:
-        line.send(b"GET /healthz HTTP/1.1\r\nX: ", *[b"a" * 2**20] * 64)
+        line.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\nX: ", *[b"a" * 2**20] * 64)
         assert victim.memory() - before < 32 * 2**20
 
 
 def test_connections_without_tls_end(victim: Victim) -> None:
-    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"a" * 100, b"\0" * 1000, b""):
+    for data in (b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"a" * 100, b"\0" * 1000, b""):
         with socket.create_connection(victim.address, timeout=5) as plain:
             plain.sendall(data)
             plain.shutdown(socket.SHUT_WR)

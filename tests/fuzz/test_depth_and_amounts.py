@@ -1,0 +1,93 @@
+"""Objects that grow by patches, and amounts out of all proportion: refused with a reason, and never a failure of the server."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.server.api import Api, running
+from trimtab.model.quantity import Quantity
+from trimtab.model.schema.native import _quantity
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ANYS = "/apis/deep.example.com/v1/anys"
+ANY = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "anys.deep.example.com"},
+    "spec": {
+        "group": "deep.example.com",
+        "scope": "Cluster",
+        "names": {"plural": "anys", "singular": "any", "kind": "Any", "listKind": "AnyList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def nested(depth: int) -> Any:
+    inner: Any = 1
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+def deep(name: str, depth: int) -> dict[str, Any]:
+    return {"apiVersion": "deep.example.com/v1", "kind": "Any", "metadata": {"name": name}, "spec": nested(depth)}
+
+
+async def test_what_is_kept_can_be_listed_in_every_form_however_deep_it_is() -> None:
+    async with running() as api:
+        await defined(api)
+        codes = {depth: (await api.post(ANYS, deep(f"d{depth}", depth))).code for depth in range(225, 253)}
+        assert set(codes.values()) == {201, 400}
+        for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/yaml"):
+            for query in ("", "?pretty=true"):
+                assert (await api.get(ANYS + query, accept=accept)).code == 200
+
+
+async def test_nothing_grows_by_patches_beyond_what_can_be_kept() -> None:
+    async with running() as api:
+        await defined(api)
+        assert (await api.post(ANYS, deep("grows", 200))).code == 201
+        more = [{"op": "add", "path": "/spec" + "/a" * 199, "value": nested(200)}]
+        answer = await api.send("PATCH", f"{ANYS}/grows", more, "application/json-patch+json")
+        assert (answer.code, answer.doc["message"]) == (400, "the object is nested too deeply to be kept")
+
+
+@pytest.mark.parametrize("amount", ["1e100", "1e999999999", "1" * 100, "1e-65", "1e000099"])
+async def test_an_amount_that_nobody_can_count_is_a_bad_request(amount: str) -> None:
+    container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": amount}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": amount}},
+    }
+    async with running() as api:
+        assert (await api.post("/api/v1/namespaces/default/pods", pod)).code == 400
+        assert (await api.post("/api/v1/namespaces/default/resourcequotas", quota)).code == 400
+
+
+@given(st.from_regex(r"[+-]?[0-9]{0,3}\.?[0-9]{0,3}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,4})?", fullmatch=True))
+def test_every_amount_that_a_schema_lets_pass_can_be_read(text: str) -> None:
+    if _quantity(text) is None:
+        Quantity(text)
+
+
+async def defined(api: Api) -> None:
+    assert (await api.post(CRDS, ANY)).code == 201
+    await api.until(ANYS, lambda answer: answer.code == 200)
