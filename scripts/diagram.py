@@ -16,7 +16,7 @@ def architecture() -> str:
     lifecycle = "namespaces · garbage collection · definitions · expiry of events"
     drawn = [
         *_row(34, clients, CLIENT),
-        *_row(34, [("Terraform, Git, web", "planned")], PLAN, left=762, planned=True),
+        *_row(34, [("Terraform, web", "planned")], PLAN, left=762, planned=True),
         *_arrow(480, 82, 480, 122, "HTTPS, unix socket"),
         _box(28, 124, 904, 268, SERVER),
         _text(44, 148, "server", bold=True),
@@ -34,7 +34,7 @@ def architecture() -> str:
         *_labelled(314, 266, 292, 52, "registry of kinds", "built in, and from CRDs at run time"),
         *_labelled(626, 266, 290, 52, "apply, patch, tables, OpenAPI", "pure functions"),
         *_labelled(314, 328, 602, 52, "lifecycle", lifecycle),
-        *_arrow(610, 392, 610, 432, "Backend: get, list, commit, watch"),
+        *_arrow(610, 392, 610, 432, "Backend: this one, or the hub's over services"),
         _box(28, 434, 904, 96, STORE),
         _text(44, 458, "store", bold=True),
         *_labelled(44, 470, 250, 48, "watch fan-out", "in order, no gap, or 410 Gone"),
@@ -53,7 +53,8 @@ def architecture() -> str:
         *_labelled(190, 608, 138, 48, "discovery", "devices"),
         *_labelled(336, 608, 138, 48, "images", "registries"),
         *_labelled(482, 608, 138, 48, "rest", "any REST API"),
-        *_row(608, list(SYSTEMS), PLAN, left=628, width=138, planned=True),
+        *_labelled(628, 608, 138, 48, "delivery", "traffic"),
+        *_labelled(774, 608, 142, 48, "platform, gitops", "clusters, Git"),
         _path("M932,620 H946 V258 H934", "#475569"),
     ]
     return _picture(drawn, HEIGHT, "The architecture of Trimtab")
@@ -293,10 +294,6 @@ def _picture(drawn: list[str], height: int, about: str) -> str:
 
 
 RUNTIME = "controllers in a process of their own, clients like any other: informer → queue → reconcile; blobs, scratch, workers"
-SYSTEMS = (
-    ("delivery", "traffic"),
-    ("hub, gitops", "services, Git"),
-)
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str, *, planned: bool = False) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagram import architecture, delivery, discovery, images, operators, rest
+from diagram_hub import gitops, hub
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -125,6 +126,56 @@ RELEASES = (
 )
 """Canary delivery at work: a good release, a bad one, and what a milder threshold would have made of that."""
 
+SYNC = (
+    "kubectl apply -f examples/gitops/sync.yaml",
+    "kubectl config set-context --current --namespace=shop",
+    "kubectl wait gitsync/fleet --for=condition=Ready --timeout=60s",
+    "git clone -q -c user.name=Bo -c user.email=bo@example.com git://127.0.0.1:7418/fleet.git",
+    'kubectl patch configmap settings --type=merge -p \'{"data":{"limit":"350"}}\'',
+    "trimtab git sync fleet 2>/dev/null",
+    "git -C fleet pull -q; git -C fleet log -1 --patch --format='%an: %s' --unified=1 | sed '2,5d'",
+    "trimtab git suspend fleet",
+    'sed -i \'s/"350"/"400"/\' fleet/settings.yaml; git -C fleet rm -q teams.yaml',
+    "git -C fleet commit -qam 'Fewer teams, more requests'; git -C fleet push -q",
+    'kubectl patch configmap settings --type=merge -p \'{"data":{"limit":"450"}}\'',
+    "trimtab git plan fleet",
+    "trimtab git resume fleet; trimtab git sync fleet 2>/dev/null",
+    "kubectl get syncconflicts -o jsonpath='{.items[0].spec.fields}{\"\\n\"}'",
+    'kubectl patch $(kubectl get syncconflicts -o name) --type=merge -p \'{"spec":{"resolution":"system"}}\'',
+    "trimtab git confirm fleet; trimtab git sync fleet 2>/dev/null",
+)
+"""Git sync at work: a change by kubectl is a commit; a conflict and deletions wait for a person."""
+
+PLATFORM = (
+    "kubectl apply -f examples/hub/platform.yaml",
+    "kubectl wait project/shop --for=condition=Ready --timeout=60s",
+    "kubectl config set-context --current --namespace=shop",
+    "for each in limits rules; do trimtab hub artifacts put addon/$each $each.yaml examples/hub/manifests/$each.yaml; done",
+    "kubectl create secret generic edge-1 --from-file=kubeconfig=edge/data/kubeconfig",
+    "kubectl apply -f examples/hub/cluster.yaml",
+    "kubectl wait cluster/edge-1 --for=condition=Ready --timeout=60s",
+    "kubectl --kubeconfig edge/data/kubeconfig get configmaps -n shop-system",
+    'kubectl patch blueprint edge --type=merge -p \'{"spec":{"version":"v1"}}\'',
+    'kubectl patch blueprint edge --type=merge -p \'{"spec":{"addons":[{"name":"limits"}]}}\'',
+    "kubectl apply -f examples/hub/workload.yaml",
+    "trimtab hub artifacts put workload/web web.yaml examples/hub/manifests/web.yaml",
+    "kubectl wait workload/web --for=condition=Ready --timeout=60s",
+    "kubectl get clusters,workloads",
+)
+"""The hub at work: a blueprint on a cluster, a version that does not change, a workload."""
+
+HARBOUR = (
+    "trimtab terraform install | head -4",
+    "cp -r examples/terraform harbour",
+    "terraform -chdir=harbour init | grep Installed",
+    "terraform -chdir=harbour apply -auto-approve | grep complete!",
+    "terraform -chdir=harbour plan | grep 'No changes'",
+    'kubectl patch registry store -n harbour --type=merge -p \'{"spec":{"uri":"https://elsewhere.example.com"}}\'',
+    "terraform -chdir=harbour plan | grep '~' | head -4",
+    "terraform -chdir=harbour apply -auto-approve | grep complete!",
+)
+"""Terraform at work: the provider is installed, a plan after an apply is empty, drift is shown and taken back."""
+
 TOUR: dict[str, tuple[str, ...]] = {
     "kubectl": (
         "kubectl apply -f examples/ground/crd.yaml",
@@ -165,6 +216,8 @@ def main() -> None:
     (folder / "images.svg").write_text(images())
     (folder / "rest.svg").write_text(rest())
     (folder / "delivery.svg").write_text(delivery())
+    (folder / "hub.svg").write_text(hub())
+    (folder / "gitops.svg").write_text(gitops())
     with tempfile.TemporaryDirectory() as place:
         operator(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
@@ -175,6 +228,12 @@ def main() -> None:
         scale_set(folder, Path(place))
     with tempfile.TemporaryDirectory() as place:
         releases(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        sync(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        platform(folder, Path(place))
+    with tempfile.TemporaryDirectory() as place:
+        terraform(folder, Path(place))
     with tempfile.TemporaryDirectory() as place, TrimtabServer(Path(place)) as server:
         stage = Stage(Path(place), server.kubeconfig)
         stage.settle()
@@ -248,6 +307,51 @@ def releases(folder: Path, place: Path) -> None:
             scenes += [(command, measured(stage.run(command))) for command in RELEASES[2:]]
     up = "trimtab up --local-workloads --systems delivery &"
     save(folder, "delivery-tour", "canary delivery", [(up, ""), *scenes], WIDE)
+
+
+def sync(folder: Path, place: Path) -> None:
+    """The example of Git sync, with its Git server."""
+    words = "trimtab.lab.git_demo examples/gitops/fleet"
+    log = place / "git.log"
+    command = [sys.executable, "-m", *words.replace("examples", str(ROOT / "examples")).split()]
+    with TrimtabServer(place, flags=("--systems", "gitops,platform")) as server, Process(command, log=log) as started:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: '"gitsync", "event": "controller works"' in server.log(), within=60)
+        started.wait_until(lambda: "Ctrl-C ends it" in log.read_text(), within=60)
+        scenes = [(command.removesuffix(" 2>/dev/null"), committed(stage.run(command))) for command in SYNC]
+    save(folder, "gitops-tour", "Git sync", [(f"python -m {words} &", ""), *scenes], WIDE)
+
+
+def committed(text: str) -> str:
+    """With the same commits each time."""
+    return re.sub(r"(?<=sync with )[0-9a-f]{12}\b", "25072fac2877", text)
+
+
+def platform(folder: Path, place: Path) -> None:
+    """The example of the hub, with a second server that plays a cluster."""
+    (place / "edge").mkdir()
+    with (
+        TrimtabServer(place, flags=("--systems", "platform")) as server,
+        TrimtabServer(place / "edge", flags=("--systems", "none")),
+    ):
+        stage = Stage(place, server.kubeconfig, WIDE)
+        server.wait_until(lambda: '"workload", "event": "controller works"' in server.log(), within=60)
+        scenes = [(command.replace("edge/data", ".trimtab/edge"), stage.run(command)) for command in PLATFORM]
+    up = "trimtab up --data-dir .trimtab/edge --port 7543 --systems none &"
+    save(folder, "hub-tour", "the hub", [("trimtab up &", ""), (up, ""), *scenes], WIDE)
+
+
+def terraform(folder: Path, place: Path) -> None:
+    """The example of Terraform, from the install on."""
+    with TrimtabServer(place) as server:
+        stage = Stage(place, server.kubeconfig, WIDE)
+        scenes = [(command, _at_home(stage.run(command), place)) for command in HARBOUR]
+    save(folder, "terraform-tour", "Terraform", [("trimtab up &", ""), *scenes], WIDE)
+
+
+def _at_home(text: str, place: Path) -> str:
+    """With the same home and the same hash each time."""
+    return re.sub(r"h1:\S+", "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", text.replace(str(place), "~"))
 
 
 def measured(text: str) -> str:

@@ -33,6 +33,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "kind",
         "markers",
         "scheme",
+        "conversion",
         "kubernetes",
         "objectmeta",
         "conditions",
