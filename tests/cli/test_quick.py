@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import environment
-from trimtab.cli.app import up
+from trimtab.cli.commands_running import up
 from trimtab.cli.quick import arguments
 
 

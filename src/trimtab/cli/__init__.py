@@ -12,12 +12,13 @@ def main() -> None:
             from trimtab.cli import completing
 
             sys.exit(completing.run(sys.argv[2:]))
-        from trimtab.cli import app
-
         if sys.argv[1:2] == ["up"]:
             from trimtab.cli import quick
+            from trimtab.cli.commands_running import up
 
-            quick.run(app.up, sys.argv[2:])
+            quick.run(up, sys.argv[2:])
+        from trimtab.cli import app
+
         app.app()
     except KeyboardInterrupt:  # before anyone listens for it
         sys.exit(130)

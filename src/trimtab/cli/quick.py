@@ -1,6 +1,6 @@
-"""`trimtab up` past the parser of the command line, which brings in pydantic: 70 ms, and 10 MB that a
-server would carry for its whole life. Options, types and defaults are those of the command in `app.py`; whatever is not
-plain is left to the parser.
+"""`trimtab up` past the parser of the command line, which brings in pydantic: 70 ms, and 10 MB that a server would carry for
+its whole life. Options, types and defaults are those of the command in `commands_running`; whatever is not plain is left to
+the parser.
 """
 
 from __future__ import annotations
