@@ -261,6 +261,10 @@ def install(
             show_default=False,
         ),
     ] = "",
+    group_suffix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DOMAIN", help="With --hub: serve its kinds under this suffix, too; may be repeated."),
+    ] = None,
     manage_crds: ManageCrds = False,
     option: Annotated[
         list[str] | None,
@@ -285,6 +289,7 @@ def install(
         blobs=blobs,
         nats=nats,
         hub=hub,
+        suffixes=tuple(group_suffix or ()),
         manage=manage_crds,
         more=tuple(option or ()),
         **chosen,

@@ -17,6 +17,7 @@ import msgspec
 from trimtab import __version__
 from trimtab.cli.codes import NOT_FOUND, OK, USAGE, complain
 from trimtab.cli.systems import NoSystem, load, scheme_of
+from trimtab.model.names import dns_subdomain_problems
 from trimtab.model.scheme import Scheme
 from trimtab.model.yaml import dump
 from trimtab.runtime.prepare import documents
@@ -41,6 +42,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     nats: str = ""
     hub: str = ""
     """The hub's storage; without it there is no hub, and its kinds are defined as custom resources."""
+    suffixes: tuple[str, ...] = ()
+    """Under which the hub serves its kinds, beside our own."""
     manage: bool = False
     """Grant the rights to define kinds, too."""
     more: tuple[str, ...] = ()
@@ -52,6 +55,9 @@ def install(options: Options) -> int:
         if "@" in url and ":" in urlsplit(url.partition(",")[0]).netloc.rpartition("@")[0]:
             complain(f"{option} holds a password, and a manifest is no place for one: leave it out. {SECRETS}")
             return USAGE
+    if problem := _suffix_problem(options):
+        complain(problem)
+        return USAGE
     try:
         systems = load(options.systems, options.operators)
     except NoSystem as error:
@@ -72,9 +78,9 @@ def install(options: Options) -> int:
 
 def manifest(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
     """Everything, in the order in which it can be applied."""
-    made = documents(systems, scheme, manage=options.manage, hub=bool(options.hub))
+    made = documents(systems, scheme, manage=options.manage, hub=bool(options.hub), suffixes=options.suffixes)
     if options.hub:
-        made += _hub(systems, scheme, options)
+        made += _hub(systems, options)
     for system in systems:
         made += [_service(system), _budget(system), _deployment(system, options)]
         if system.admissions:
@@ -82,15 +88,32 @@ def manifest(systems: Sequence[System], scheme: Scheme, options: Options) -> lis
     return made
 
 
-def _hub(systems: Sequence[System], scheme: Scheme, options: Options) -> list[Document]:
+def _suffix_problem(options: Options) -> str:
+    """Why the suffixes cannot be; "" when they can."""
+    if options.suffixes and not options.hub:
+        return "--group-suffix is for the kinds that a hub serves: give --hub, too"
+    for suffix in options.suffixes:
+        if problems := dns_subdomain_problems(suffix):
+            return f'--group-suffix: "{suffix}" cannot end the name of a group: {problems[0]}'
+    return ""
+
+
+def _hub(systems: Sequence[System], options: Options) -> list[Document]:
+    from trimtab.cli.hub_serving import hub_kinds
     from trimtab.hub.install import Settings
     from trimtab.hub.install import documents as hub
 
-    kinds = [scheme.kind_of(kind.cls) for system in systems for kind in system.hub]
+    kinds = hub_kinds(tuple(systems), options.suffixes)
     if not kinds:
         return []
     names = "all" if options.systems == "all" else ",".join(system.name for system in systems if system.hub)
-    settings = Settings(image=options.image, storage=options.hub, replicas=options.replicas, systems=names)
+    settings = Settings(
+        image=options.image,
+        storage=options.hub,
+        replicas=options.replicas,
+        systems=names,
+        suffixes=options.suffixes,
+    )
     return hub(kinds, settings)
 
 
