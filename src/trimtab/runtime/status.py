@@ -48,9 +48,18 @@ async def write_status(client: Client, obj: Object, status: Any) -> Any:
             raise
         conflict = error
     fresh = await uncached(client).get(kind_of(obj), obj.name, obj.namespace)
-    if not _is_same_verdict(obj, fresh):
+    if not is_same_verdict(obj, fresh):
         raise conflict
     return await client.patch(fresh, _with_status(fresh, status), subresource="status")
+
+
+def is_same_verdict(old: Object, fresh: Object) -> bool:
+    """Whether what was judged from `old` stands for `fresh`: at most its metadata moved."""
+    return (
+        uid_of(fresh) == uid_of(old)
+        and fresh.metadata.generation == old.metadata.generation
+        and _status(fresh) == _status(old)
+    )
 
 
 def ready(
@@ -94,14 +103,6 @@ def _status(obj: Object) -> Any:
     if isinstance(obj, Untyped):
         return obj.raw.get("status") or {}
     return getattr(obj, "status", UNSET)
-
-
-def _is_same_verdict(old: Object, fresh: Object) -> bool:
-    return (
-        uid_of(fresh) == uid_of(old)
-        and fresh.metadata.generation == old.metadata.generation
-        and _status(fresh) == _status(old)
-    )
 
 
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)

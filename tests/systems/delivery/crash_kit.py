@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from tests.systems.delivery.stage import Stage, _within
 from trimtab.client.api import ApiClient
 from trimtab.client.transport import Call, Reply, Transport, Unreachable
+from trimtab.model.clock import Clock
 from trimtab.runtime.changes import Request
 from trimtab.runtime.controller import Controller, Result
 from trimtab.runtime.manager import Manager
@@ -33,6 +34,9 @@ from trimtab.systems.delivery.hooks.messages import webhooks
 
 Mode = Literal["kill", "before", "after", "never"]
 T = TypeVar("T")
+LAG = 5.0
+"""Seconds that what is late comes after the rest. Time stands still while anyone is at work: all of a reconcile's writes
+are heard before any of this."""
 
 _instance: ContextVar[str] = ContextVar("instance", default="")
 
@@ -114,6 +118,47 @@ class Wire:
 
     async def close(self) -> None:
         """It is the test's."""
+
+
+class Late:
+    """A transport that tells what is watched of one kind so many seconds later; all else comes at once."""
+
+    def __init__(self, inner: Transport, clock: Clock, plural: str, seconds: float) -> None:
+        self._inner, self._clock, self._plural, self._seconds = inner, clock, plural, seconds
+
+    async def call(self, call: Call) -> Reply:
+        return await self._inner.call(call)
+
+    def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        pieces = self._inner.stream(call, inactivity)
+        return self._later(pieces) if call.path.endswith(f"/{self._plural}") else pieces
+
+    async def _later(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+
+        async def hear() -> None:
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    under_way.put_nowait((self._clock.monotonic() + self._seconds, piece))
+
+        hearing = asyncio.create_task(hear())
+        try:
+            while not (hearing.done() and under_way.empty()):
+                due, piece = await under_way.get()
+                await self._clock.sleep(max(due - self._clock.monotonic(), 0.0))
+                yield piece
+        finally:
+            hearing.cancel()
+            await asyncio.wait({hearing})
+
+    async def close(self) -> None:
+        """It is the test's."""
+
+
+def hearing_late(stage: Stage, plural: str) -> ApiClient:
+    """A client of the stage to which changes of one kind come later than those of all others."""
+    wire = Late(stage.client.transport, stage.clock, plural, LAG)
+    return ApiClient(wire, stage.client.scheme, namespace=stage.client.namespace)
 
 
 class _Blobs:
@@ -233,13 +278,14 @@ class _Canaries(CanaryController):
 
 
 @contextlib.asynccontextmanager
-async def mortal(stage: Stage, cuts: Cuts) -> AsyncIterator[None]:
-    """A process that is cut off by instance, and the one that takes over what was cut off."""
+async def mortal(stage: Stage, cuts: Cuts, late: str = "") -> AsyncIterator[None]:
+    """A process that is cut off by instance, and the one that takes over what was cut off. Its caches are warm; what
+    happens to objects of the kind `late` it hears only later than all else."""
     if stage._playing is None:
         stage._playing = asyncio.create_task(stage.players.play())
     client = ApiClient(Wire(cuts, stage.client.transport), stage.client.scheme, namespace=stage.client.namespace)
     first = Process(stage, client, cuts=cuts)
-    second = Process(stage, stage.client, turn=cuts.turn)
+    second = Process(stage, hearing_late(stage, late) if late else stage.client, turn=cuts.turn)
     async with first.running(), second.running():
         try:
             yield

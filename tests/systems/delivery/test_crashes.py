@@ -185,9 +185,10 @@ class Play:
         self.stage, self.witness, self.scenario, self.cuts = stage, witness, scenario, Cuts()
         self.instances: list[str] = []
 
-    async def run(self, *, kills: int | None = None, lost: int | None = None) -> None:
-        """`kills` and `lost` are how many cuts of these modes are tried; None is each."""
-        async with self.witness.watching(), mortal(self.stage, self.cuts):
+    async def run(self, *, kills: int | None = None, lost: int | None = None, late: str = "") -> None:
+        """`kills` and `lost` are how many cuts of these modes are tried; None is each. `late` is what who takes over
+        hears later than all else."""
+        async with self.witness.watching(), mortal(self.stage, self.cuts, late):
             await self._played([UNCUT])
             steps = len(self.cuts.steps[UNCUT.name])
             cuts = chosen(steps, kills, lost)
@@ -352,4 +353,14 @@ async def test_a_bad_release_is_rolled_back_whatever_is_cut(here: Stage, witness
 async def test_a_cut_changes_nothing_about_the_end(here: Stage, witness: Witness, scenario: Any) -> None:
     play = Play(here, witness, scenario(here, witness))
     await play.run(kills=6, lost=3)
+    play.judge()
+
+
+@pytest.mark.parametrize("scenario", [Superseded, Stuck])
+async def test_who_takes_over_does_nothing_by_a_status_that_is_behind(
+    here: Stage, witness: Witness, scenario: Any
+) -> None:
+    """Each kind is watched by itself: a Deployment may be known as a status made it that is not known yet."""
+    play = Play(here, witness, scenario(here, witness))
+    await play.run(lost=0, late="canarydeployments")
     play.judge()

@@ -20,6 +20,7 @@ from trimtab.systems.delivery.machine.runs import analysis_of, short
 from trimtab.systems.delivery.objects import routing
 from trimtab.systems.delivery.objects.driving import drive
 from trimtab.systems.delivery.objects.enforcing import Agreed, enforce
+from trimtab.systems.delivery.objects.grounds import Grounds
 from trimtab.systems.delivery.objects.names import canary_name, stable_name
 from trimtab.systems.delivery.objects.tidying import tidy
 from trimtab.systems.delivery.revisions import snapshots
@@ -47,7 +48,7 @@ class Enforcer:
     async def enforced(
         self, canary: CanaryDeployment, status: CanaryDeploymentStatus, *, dry: bool = False
     ) -> world.Seen | Trouble:
-        """With `dry` nothing is written: what differs is only told."""
+        """With `dry` nothing is written: what differs is only told. Raises Overtaken."""
         revision = world.stable_revision(status)
         stable = await snapshots.load(self._client, canary, revision)
         if stable is None and status.phase not in ("RollingBack", "Finalising"):  # traffic can go back without it
@@ -59,6 +60,7 @@ class Enforcer:
         replicas = await self._replicas(canary)
         given = await self._given(canary, status)
         documents = world.wanted(canary, given, stable, running, replicas)
+        grounds = Grounds(self._client, canary)
         enforced = await enforce(
             self._client,
             canary,
@@ -67,10 +69,12 @@ class Enforcer:
             expected=_expected(canary, status, documents),
             dry=dry,
             agreed=self._agreed.setdefault(uid_of(canary), {}),
+            confirm=grounds.confirm,
         )
         told, conflicts = list(enforced.drifts), list(enforced.conflicts)
         if routing.is_reference(canary):
-            driven = await drive(self._client, canary, world.traffic(canary, given), dry=dry)
+            traffic = world.traffic(canary, given)
+            driven = await drive(self._client, canary, traffic, dry=dry, confirm=grounds.confirm)
             told += driven.drifts
             conflicts += driven.conflicts
         refused = {each.name: each.why for each in conflicts if each.kind == "Deployment" and each.refused}
@@ -79,7 +83,8 @@ class Enforcer:
         seen = await self._seen(canary, status, tuple(map(str, told)), bool(told), refused)
         generation = canary.metadata.generation or 0
         if seen.live and not dry and self._tidied.get(uid_of(canary)) != generation:
-            await tidy(self._client, canary, documents)  # what a spec before this one left behind
+            # What a spec before this one left behind.
+            await tidy(self._client, canary, documents, confirm=grounds.confirm)
             self._tidied[uid_of(canary)] = generation
         return seen
 

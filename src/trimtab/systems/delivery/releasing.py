@@ -2,7 +2,8 @@
 is something to wait for.
 
 Order: what the status says is enforced; only then the machine moves the status, which is written before anything is done
-about it. A crash anywhere leaves a status whose objects are made at the next look.
+about it. A crash anywhere leaves a status whose objects are made at the next look. Who looks then may have a cache that is
+behind, so what is written or removed by a status is first confirmed: see `objects.grounds`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from trimtab.systems.delivery.measures import Measures
 from trimtab.systems.delivery.measuring.contract import SourceError
 from trimtab.systems.delivery.measuring.sources import Sources
 from trimtab.systems.delivery.objects.enforcing import remove
+from trimtab.systems.delivery.objects.grounds import Grounds, Overtaken
 from trimtab.systems.delivery.objects.names import canary_name
 from trimtab.systems.delivery.problems import problems
 from trimtab.systems.delivery.problems.neighbours import neighbour_problems
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 
 TURNS = 16
 """Moves of one reconcile; then others have their turn."""
+AGAIN = 0.05
+"""Seconds after which is looked again when someone wrote meanwhile."""
 BLOCKED = 5.0
 """Seconds after which is looked again whether what was in the way is gone."""
 FIGHT = 5
@@ -92,10 +96,12 @@ class Releaser:
         for _ in range(TURNS):
             try:
                 canary, again, after = await self._turn(canary)
+            except Overtaken:
+                return Result(requeue_after=AGAIN)
             except StatusError as error:
                 if error.code != 409:
                     raise
-                return Result(requeue_after=0.05)  # someone wrote meanwhile: look again
+                return Result(requeue_after=AGAIN)
             if not again:
                 return None if after is None else Result(requeue_after=max(after, 0.01))
         return Result(requeue_after=0.01)
@@ -272,6 +278,8 @@ class Releaser:
             self.measures.ended(status.run.result or "Cancelled", status.run.reason or "")
             keep = {each for each in (after.stable_revision, after.target_revision, *after.earlier_revisions) if each}
             await snapshots.prune(self._client, canary, keep, canary.spec.revision_history_limit)
+        if move.remove and written is canary:  # else the server has just taken the status
+            await Grounds(self._client, canary).confirm()
         gone = move.remove and await remove(self._client, written, Deployment, canary_name(canary))
         if move.after is not None and not gone and only_waits(status, after):
             return written, False, move.after

@@ -16,6 +16,7 @@ from trimtab.runtime.objects import is_deleting, uncached
 from trimtab.systems.delivery.kinds.canary import CanaryDeployment
 from trimtab.systems.delivery.objects.drifting import Drift, drifts
 from trimtab.systems.delivery.objects.enforcing import ATTEMPTS, MANAGER, Conflict, Document, Enforced
+from trimtab.systems.delivery.objects.grounds import Confirm, unasked
 from trimtab.systems.delivery.objects.routes import SECTIONS
 from trimtab.systems.delivery.objects.routing import (
     API_VERSION,
@@ -31,8 +32,11 @@ from trimtab.systems.delivery.objects.routing import (
 VIRTUAL_SERVICE = Named(API_VERSION, "VirtualService")
 
 
-async def drive(client: Client, canary: CanaryDeployment, traffic: Traffic, *, dry: bool = False) -> Enforced:
-    """The VirtualService that the spec names, with this traffic. Problems of it come as conflicts; then it is left alone."""
+async def drive(
+    client: Client, canary: CanaryDeployment, traffic: Traffic, *, dry: bool = False, confirm: Confirm = unasked
+) -> Enforced:
+    """The VirtualService that the spec names, with this traffic. Problems of it come as conflicts; then it is left alone.
+    `confirm` is awaited before it is written to."""
     name = canary.spec.virtual_service.name
     if isinstance(name, UnsetType):
         raise ValueError("the spec names no VirtualService to drive")
@@ -54,6 +58,7 @@ async def drive(client: Client, canary: CanaryDeployment, traffic: Traffic, *, d
             told = tuple(drifts(found, wanted, wanted, MANAGER))
         if dry:
             return Enforced(objects={key: found}, drifts=told)
+        await confirm()
         try:
             answer = await client.apply(Untyped(_partial(wanted, canary)), manager=MANAGER, force=True)
         except StatusError as error:

@@ -7,7 +7,8 @@ allowed and nobody controls it, or a Conflict is told.
 
 Guarantees: what another controls is never written to. No request is sent when nothing differs. An object whose wish did
 not change since it was last written (`APPLIED`) and that differs now is drift: it is put back, and told with the field and
-who wrote it. With `dry` nothing is written at all.
+who wrote it. With `dry` nothing is written at all. `confirm` is awaited before each write: when it raises, nothing is
+written.
 
 Caveats: what previous owners of an adopted object said beside our fields stays theirs. Someone who replaces an object
 without its owner, label and annotation has made another object: that is a Conflict.
@@ -31,6 +32,7 @@ from trimtab.runtime.owners import controller_of, own, owner_reference
 from trimtab.systems.delivery.kinds.canary import CanaryDeployment
 from trimtab.systems.delivery.kinds.fields import ADOPT, OWNER
 from trimtab.systems.delivery.objects.drifting import Drift, drifts
+from trimtab.systems.delivery.objects.grounds import Confirm, unasked
 
 MANAGER = "delivery"
 APPLIED = "delivery.trimtab.dev/applied"
@@ -77,11 +79,12 @@ async def enforce(
     expected: Collection[Key] = (),
     dry: bool = False,
     agreed: Agreed | None = None,
+    confirm: Confirm = unasked,
 ) -> Enforced:
     """Enforce each of the documents. Those `expected` by kind and name were there before: it is drift when they are not.
     What is `agreed`, and kept by the caller from one round to the next, is not compared again. Nothing is made for a
     CanaryDeployment that is being deleted. Raises the StatusErrors that are no conflicts."""
-    enforcing = _Enforcing(client, canary, adopt=adopt, expected=expected, dry=dry, agreed=agreed)
+    enforcing = _Enforcing(client, canary, adopt=adopt, expected=expected, dry=dry, agreed=agreed, confirm=confirm)
     for document in desired:
         await enforcing.enforce(document)
     return enforcing.result()
@@ -124,8 +127,9 @@ class _Enforcing:
         expected: Collection[Key],
         dry: bool,
         agreed: Agreed | None,
+        confirm: Confirm,
     ) -> None:
-        self._client, self._canary = client, canary
+        self._client, self._canary, self._confirm = client, canary, confirm
         self._adopt, self._expected, self._dry = adopt, expected, dry
         self._agreed = {} if agreed is None else agreed
         self._objects: dict[Key, Document] = {}
@@ -198,6 +202,7 @@ class _Enforcing:
             self._drifts.append(Drift(*key))
         if self._dry:
             return
+        await self._confirm()
         try:
             made = await self._client.apply(Untyped(wanted), manager=MANAGER, force=False)
         except StatusError as error:
@@ -229,6 +234,8 @@ class _Enforcing:
         if self._dry and not same:
             self._objects[key] = dict(live.raw)
             return
+        if not self._dry:
+            await self._confirm()
         # Only this very object: another may have its name by now.
         meant = {**wanted, "metadata": {**wanted["metadata"], "uid": live.raw["metadata"]["uid"]}}
         answer = await self._client.apply(Untyped(meant), manager=MANAGER, force=True, dry_run=self._dry)
@@ -248,6 +255,7 @@ class _Enforcing:
         now = await _find(uncached(self._client), kind_of(self._canary), self._canary.name, self._canary.namespace)
         if now is None or uid_of(now) != uid_of(self._canary) or is_deleting(now):
             return
+        await self._confirm()
         taken = await self._client.patch(live, own(live, self._canary, getattr(self._client, "scheme", None)))
         await self._keep(wanted, Untyped(_document(taken, wanted)), new=True)
 
