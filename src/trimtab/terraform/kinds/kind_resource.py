@@ -39,6 +39,7 @@ from trimtab.terraform.kinds.contending import Mine, applied
 from trimtab.terraform.kinds.converting import settled
 from trimtab.terraform.kinds.definition import Definition
 from trimtab.terraform.kinds.fitting import Unfit, fitting, tell, value_of
+from trimtab.terraform.kinds.freezing import frozen, is_sealed
 from trimtab.terraform.kinds.giving import given
 from trimtab.terraform.kinds.keeping import unkept
 from trimtab.terraform.kinds.lineage import refuse_git, without_noise
@@ -94,8 +95,13 @@ class KindResource(Resource):
         client = op.context.client
         if place and isinstance(op, PlanCreate) and isinstance(client, Client) and not _said(op.config.value, place):
             changed[place] = client.project
-        if isinstance(op, PlanUpdate) and not planned(self._definition, op.config.value, op.private):
-            changed["resource_version"] = UNKNOWN
+        if isinstance(op, PlanUpdate):
+            for path in frozen(self._definition, op.state.value, value):
+                op.replace(path)
+            if not planned(self._definition, op.config.value, op.private):
+                changed["resource_version"] = UNKNOWN
+                if is_sealed(self._definition, op.state.value):
+                    op.replace("metadata.resource_version")
         return Plan({**value, "metadata": changed}) if changed != meta else None
 
     def create(self, op: Create) -> State:

@@ -18,6 +18,8 @@ _STEP = re.compile(
     r"""\[(?P<index>\d+)\]|\[["']?(?P<key>[^\]"']*)["']?\]|\[(?P<item>[^\]]*)\]|\.?(?P<name>[^.\[\]]+)"""
 )
 
+_IMMUTABLE = re.compile(r"immutable|may not be changed|updates? .*(forbidden|may not change)", re.IGNORECASE)
+
 CONFLICT = "FieldManagerConflict"
 
 
@@ -57,7 +59,7 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
             "takes the version that is. Or the definition was deleted, and its objects with it, or this is another "
             "server. `trimtab terraform check` tells what has changed; `terraform state rm` is only for what is gone.",
         )
-    places = [(located(definition, field, body), message) for field, message, _ in error.causes if field]
+    places = [(located(definition, field, body), _advised(message)) for field, message, _ in error.causes if field]
     if not places:
         return Failed(what, whole)
     faults = [(path, hidden(definition.root, path, message, body)) for path, message in places]
@@ -65,6 +67,13 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
         diagnostics.error(what, message, path)
     path, message = faults[-1]
     return Failed(what, message, path)
+
+
+def _advised(message: str) -> str:
+    """What never changes, and was not known to: Terraform can replace the object all the same."""
+    if not _IMMUTABLE.search(message):
+        return message
+    return f"{message}. `terraform apply -replace=<address>` makes a new object, and deletes this one."
 
 
 def conflicts(error: ApiError) -> list[tuple[str, str]]:
