@@ -21,6 +21,7 @@ _STEP = re.compile(
 _IMMUTABLE = re.compile(r"immutable|may not be changed|updates? .*(forbidden|may not change)", re.IGNORECASE)
 
 CONFLICT = "FieldManagerConflict"
+DOUBT = " Whether it did what it was asked is not known: the next plan tells."
 
 
 class Telling:
@@ -46,7 +47,7 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
     if isinstance(error, Interrupted):
         return Failed(f"Interrupted: {what}", str(error))
     if isinstance(error, Unreachable):
-        return Failed(f"The server cannot be reached: {what}", str(error))
+        return Failed(f"The server cannot be reached: {what}", f"{error}.{DOUBT if error.doubtful else ''}")
     if not isinstance(error, ApiError):
         return Failed(what, str(error))
     whole = hidden(definition.root, None, error.message, body)
