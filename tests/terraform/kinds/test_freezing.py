@@ -105,6 +105,20 @@ def test_a_refusal_that_nobody_foresaw_tells_how_to_replace(tf: Terraform, api: 
     assert api.get(path)["spec"]["podManagementPolicy"] == "Parallel"
 
 
+def test_a_rule_of_our_own_that_no_plan_foresees_tells_how_to_replace(tf: Terraform) -> None:
+    def rule(**spec: Any) -> Block:
+        kind = {"group": "discovery.trimtab.dev", "version": "v1alpha1", "kind": "DiscoveryRuleIPRange", "name": "n"}
+        profile = {"credentials": "c", "connection_profiles": ["p"]}
+        targets = [{"connection_profile": "p", "credentials": "c"}]
+        whole = {"rule_ref": kind, "discovery_profile": profile, "target_connection_profiles": targets, **spec}
+        it = {"metadata": {"name": "it"}, "wait": False, "spec": {"suspend": True, **whole}}
+        return {"trimtab_discovery_discovery_rule": {"it": it}}
+
+    tf.apply(rule())
+    told = tf.apply(rule(target_template={"name_template": "{{ ip }}"}), fails=True)
+    assert "may be neither set nor removed later. `terraform apply -replace=<address>`" in told
+
+
 def test_every_field_that_is_said_never_to_change_is_there(snapshot: Snapshot) -> None:
     kinds = {(head["group"], head["kind"]): name for name, head in snapshot.heads.items()}
     for table in (FROZEN, FREE, SEALABLE):

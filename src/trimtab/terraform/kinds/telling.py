@@ -22,7 +22,9 @@ _STEP = re.compile(
 
 _ADVICE = (
     (
-        re.compile(r"immutable|may not be changed|updates? .*(forbidden|may not change)", re.IGNORECASE),
+        re.compile(
+            r"immutable|may not be changed|neither set nor removed|updates? .*(forbidden|may not change)", re.IGNORECASE
+        ),
         "`terraform apply -replace=<address>` makes a new object, and deletes this one.",
     ),
     (
@@ -64,7 +66,7 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
         return Failed(what, str(error))
     whole = hidden(definition.root, None, error.message, body)
     if error.code in (401, 403):
-        return Failed(f"Not allowed: {what}", f"{whole} Check the provider's token or kubeconfig.")
+        return Failed(f"Not allowed: {what}", f"{whole.rstrip('.')}. Check the provider's token or kubeconfig.")
     if error.code == 404 and not error.missing and error.reason in ("", "NotFound") and not error.causes:
         return Failed(
             f"The server does not serve {definition.kind} of {definition.api_version}: {what}",
