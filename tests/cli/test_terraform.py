@@ -9,6 +9,10 @@ import pytest
 
 from tests.cli.conftest import Program
 from tests.terraform.spec.documents import FLEET
+from trimtab.terraform.docs.pages import Subject, page
+from trimtab.terraform.framework.attributes import Attribute
+from trimtab.terraform.framework.schema import Schema
+from trimtab.terraform.framework.types import STRING
 from trimtab.terraform.kinds.access import Settings, access
 from trimtab.terraform.kinds.api import Api
 from trimtab.terraform.kinds.precomputing import taken
@@ -153,3 +157,17 @@ def test_a_change_of_schemas_is_judged_by_what_it_does_to_users(program: Program
     assert ran.code == 1
     assert "1 change breaks what works now" in ran.err
     assert "deprecate first" in ran.err
+
+
+def test_what_a_kind_says_of_itself_is_no_markup_of_its_page() -> None:
+    evil = "a \x1b[31mred\x07 <script>x</script> `<name>`\n# \u202ehead ``<b>` \\`<i>\\` `<u>"
+    text = page(
+        Subject(
+            "trimtab_it",
+            "Resource",
+            Schema({"it": Attribute(STRING, optional=True, description=evil)}, description=evil),
+        )
+    )
+    assert "a [31mred &lt;script>x&lt;/script> `<name>` # head ``&lt;b>` \\`&lt;i>\\` `&lt;u>" in text
+    assert [line for line in text.splitlines() if line.startswith("# ")] == ["# trimtab_it (Resource)"]
+    assert not {character for character in text if not character.isprintable()} - {"\n"}

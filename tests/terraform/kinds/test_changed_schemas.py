@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,30 @@ def test_a_value_that_no_longer_fits_is_shown_as_absent_and_written_anew(tmp_pat
         assert live["spec"] == {"title": 5, "marks": "a", "kept": "x"}
         tf.unchanged()
         tf.destroy()
+
+
+def test_what_the_server_no_longer_knows_is_told_with_its_lines_and_what_to_do(tmp_path: Path, strait: Waters) -> None:
+    water.define(strait.api, water.definition("Fender", schema(title=TEXT, width=WHOLE)))
+    snapshot = kinds(strait, tmp_path)
+    water.define(strait.api, water.definition("Fender", schema(width=TEXT)))
+    with attached(tmp_path, snapshot, strait.kubeconfig, "default") as tf:
+        tf.write({})
+        (tmp_path / "fender.tf").write_text(
+            """
+            resource "trimtab_water_fender" "it" {
+              metadata = { name = "old" }
+              spec = {
+                title = "five"
+                width = 5
+              }
+            }
+            """
+        )
+        told = tf.apply(fails=True)
+    assert re.search(r" 5: +title = ", told)
+    assert re.search(r" 6: +width = 5", told)
+    assert "field not declared in schema. The kind has changed since the list of kinds here was made" in told
+    assert "trimtab terraform install --schema-only" in told
 
 
 def test_what_no_longer_fits_can_be_destroyed(tmp_path: Path, strait: Waters) -> None:

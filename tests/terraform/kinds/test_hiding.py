@@ -72,3 +72,17 @@ def test_a_secret_that_the_server_refuses_is_not_shown(sea: Terraform) -> None:
     assert "Buoy default/safe cannot be created" in told
     assert "should match '^[^ ]*$'" in told
     assert "hunter 2" not in told.replace('"code": "hunter 2"', "")
+
+
+def test_a_refusal_names_the_key_of_a_secret_and_not_its_value(tf: Terraform) -> None:
+    it = {"metadata": {"name": "it"}, "string_data": {"a key": "xyzzy"}}
+    told = tf.apply({"trimtab_core_secret": {"it": it}}, fails=True)
+    assert "data[a key]: Invalid value" in told
+    assert "xyzzy" not in told.replace('"a key": "xyzzy"', "")
+
+
+def test_a_refusal_names_what_is_missing(tf: Terraform) -> None:
+    it = {"metadata": {"name": "it"}, "type": "kubernetes.io/tls", "string_data": {"other": "xyzzy"}}
+    told = tf.apply({"trimtab_core_secret": {"it": it}}, fails=True)
+    assert "data[tls.crt]: Required value" in told
+    assert "data[tls.key]: Required value" in told

@@ -122,6 +122,47 @@ def test_what_is_ignored_on_kubernetes_stays(real_cluster: RealCluster, tmp_path
         api.close()
 
 
+@pytest.mark.row(68)
+def test_what_kubernetes_refuses_to_change_is_made_anew(real_cluster: RealCluster, tmp_path: Path) -> None:
+    def pods(label: str, image: str) -> dict[str, Any]:
+        return {"metadata": {"labels": {"a": label}}, "spec": {"containers": {"c": {"image": image}}}}
+
+    def job(image: str) -> dict[str, Any]:
+        return {"template": {"spec": {"containers": {"c": {"image": image}}, "restart_policy": "Never"}}}
+
+    def given(word: str) -> dict[str, Any]:
+        chosen = {"selector": {"match_labels": {"a": word}}, "template": pods(word, "i")}
+        kinds: dict[str, dict[str, Any]] = {
+            "apps_daemon_set": {"spec": chosen},
+            "apps_deployment": {"spec": chosen},
+            "apps_replica_set": {"spec": chosen},
+            "apps_stateful_set": {"spec": {**chosen, "service_name": "s"}},
+            "batch_job": {"spec": job(word)},
+            "core_config_map": {"data": {"a": word}, "immutable": True},
+            "core_pod": {"spec": {**pods("a", "i")["spec"], "hostname": word}},
+            "core_secret": {"type": f"example.com/{word}"},
+            "discovery_endpoint_slice": {"address_type": {"x": "IPv4", "y": "IPv6"}[word], "endpoints": []},
+            "networking_ingress_class": {"spec": {"controller": f"example.com/{word}"}},
+            "node_runtime_class": {"handler": word},
+            "scheduling_priority_class": {"value": {"x": 1, "y": 2}[word]},
+            "storage_storage_class": {"provisioner_": f"example.com/{word}"},
+        }
+        return {f"trimtab_{kind}": {"it": {"metadata": {"name": "frozen"}, **body}} for kind, body in kinds.items()}
+
+    api = Api(access(Settings(kubeconfig=str(real_cluster.kubeconfig)), {}))
+    try:
+        write_snapshot(tmp_path / "kinds", taken(api.get))
+    finally:
+        api.close()
+    with attached(tmp_path, Snapshot(tmp_path / "kinds"), real_cluster.kubeconfig, "default", wait=False) as tf:
+        tf.apply(given("x"))
+        told = tf.plan(given("y"))
+        assert f"Plan: {len(given('y'))} to add, 0 to change, {len(given('y'))} to destroy." in told
+        tf.apply()
+        tf.unchanged()
+        tf.destroy()
+
+
 def _can_be_made(api: Api, definition: Definition) -> bool:
     place = PROJECT if definition.namespaced else ""
     least = beginning(definition, "it", PROJECT)

@@ -1,11 +1,13 @@
 """A page for a resource or a data source: what it is, an example, every attribute, how to import it.
 
 The form is that of the pages in Terraform's registry, so that its readers and tools find what they look for: attributes by
-who sets them, each nested object in a section of its own that its attribute links to.
+who sets them, each nested object in a section of its own that its attribute links to. What a kind says of itself is text
+that anybody may have written: no page runs it, and no terminal obeys it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +18,9 @@ from trimtab.terraform.framework.schema import Schema
 from trimtab.terraform.framework.types import BOOL, DYNAMIC, NUMBER, STRING, ListOf, MapOf, ObjectOf, SetOf, Type
 
 RESOURCE, DATA_SOURCE = "Resource", "Data Source"
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that turn the direction of what follows."""
+_CODE = re.compile(r"((?<![`\\])`[^`]+`(?!`))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +38,13 @@ class Subject:
 
 
 def page(subject: Subject) -> str:
-    about = " ".join(subject.schema.description.split()) or subject.kind or subject.type
+    about = _plain(subject.schema.description) or subject.kind or subject.type
     lines = ["---", f'page_title: "{subject.type} {subject.what}"', f'subcategory: "{subject.group}"']
     lines += ["description: |-", f"  {about}", "---", "", f"# {subject.type} ({subject.what})", "", about]
     if subject.kind:
         lines += ["", f"In the API: {subject.kind}."]
     if subject.schema.deprecated:
-        lines += ["", f"**Deprecated:** {subject.schema.deprecated}"]
+        lines += ["", f"**Deprecated:** {_plain(subject.schema.deprecated)}"]
     block = "resource" if subject.what == RESOURCE else "data"
     lines += ["", "## Example Usage", "", "```terraform", example(block, subject.type, subject.schema), "```"]
     lines += ["", "## Schema", *_body(subject.schema.attributes, subject.schema.blocks, "")]
@@ -93,9 +98,16 @@ def _block_line(name: str, block: Block, here: str) -> str:
 
 
 def _item(name: str, words: str, description: str, here: str, nested: object) -> str:
-    text = " ".join(description.split())
+    text = _plain(description)
     more = f" (see [below](#{_anchor(here)}))" if isinstance(nested, Nested | Block) else ""
     return f"- `{name}` ({words}){f' {text}' if text else ''}{more}"
+
+
+def _plain(text: str) -> str:
+    """One line that Markdown shows as it is: `<` begins no tag, but for what is code."""
+    line = " ".join(_UNSEEN.sub(" ", text).split())
+    parts = enumerate(_CODE.split(line))  # code and what is between it, in turns
+    return "".join(part if at % 2 else part.replace("<", "&lt;") for at, part in parts)
 
 
 def _anchor(path: str) -> str:

@@ -3,6 +3,7 @@
 Every request of ours may be sent twice: reads, applies by one field manager, deletes of one uid. So what fails by the
 connection, by overload (429) or by a server in trouble (5xx) is sent again, with growing pauses, and not for ever. A
 pause ends at once when Terraform was interrupted, and so does a read; a write is given a few seconds for its answer.
+A failure of a write that may have been carried out all the same is `doubtful`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -31,6 +33,7 @@ PAGE = 500
 IDLE = 10
 """Connections that are kept: Terraform does ten things at once."""
 APPLY = "application/apply-patch+yaml"  # JSON is YAML
+_NEVER_SENT = (ConnectionRefusedError, socket.gaierror)
 
 
 class ApiError(Exception):
@@ -40,6 +43,7 @@ class ApiError(Exception):
         self.code = code
         self.reason = str(status.get("reason") or "")
         self.message = str(status.get("message") or f"the server answered {code}")
+        self.doubtful = False
         details = status.get("details")
         self.missing = code == 404 and self.reason == "NotFound" and isinstance(details, Mapping) and "name" in details
         """There is no such object; not its kind, nor the page of some server in between."""
@@ -54,6 +58,8 @@ class ApiError(Exception):
 
 class Unreachable(Exception):  # noqa: N818 - it is what the server is
     """No answer, however often it was asked."""
+
+    doubtful = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,20 +177,29 @@ class Api:
             headers["Content-Type"] = media
         if self.access.token:
             headers["Authorization"] = f"Bearer {self.access.token}"
+        doubt = _Doubt(method != "GET")
+        with doubt:
+            return self._persistent(method, self._target(path, query), data, headers, doubt)
+
+    def _persistent(
+        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], doubt: _Doubt
+    ) -> Answer:
         repeated, trouble = False, ""
         for attempt in range(ATTEMPTS):
             pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * self._dice.uniform(0.75, 1.25)
             try:
-                code, raw, told = self._once(method, self._target(path, query), data, headers)
+                code, raw, told = self._once(method, target, data, headers)
             except (http.client.HTTPException, OSError) as error:
                 if _is_final(error):
                     raise Unreachable(f"{self.access.url}: {error}") from error
                 trouble, repeated = str(error) or type(error).__name__, True
+                doubt.raised = doubt.raised or not isinstance(error, _NEVER_SENT)
             else:
                 if not _again(code, raw):
                     return _answer(code, raw, repeated)
                 trouble, pause = f"the server answered {code}", max(pause, told)
                 repeated = repeated or code not in (429, 503)
+                doubt.raised = doubt.raised or code not in (429, 503)
                 if attempt == ATTEMPTS - 1:
                     return _answer(code, raw, repeated)
             if attempt < ATTEMPTS - 1 and self._cancelled.wait(pause):
@@ -214,6 +229,22 @@ class Api:
         return response.status, raw, _seconds(response.headers.get("Retry-After"))
 
 
+@dataclass(slots=True)
+class _Doubt:
+    """Marks what fails while it is entered, once a write may have been carried out."""
+
+    is_write: bool
+    raised: bool = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self.is_write and isinstance(error, ApiError | Unreachable | Interrupted):
+            refused = isinstance(error, ApiError) and error.code < 500  # it knows of the first attempt, if that was one
+            error.doubtful = (self.raised or error.doubtful) and not refused
+
+
 def collection_path(group: str, version: str, plural: str, namespace: str = "") -> str:
     base = f"/apis/{quote(group)}/{quote(version)}" if group else f"/api/{quote(version)}"
     return f"{base}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace else f"{base}/{plural}"
@@ -231,7 +262,9 @@ def _answer(code: int, raw: bytes, repeated: bool) -> Answer:
     if not isinstance(document, dict):
         document = {"message": f"the server answered {code} with what is no JSON object"}
         if code < 400:
-            raise ApiError(502, document)
+            unreadable = ApiError(502, document)
+            unreadable.doubtful = True
+            raise unreadable
     if code >= 400:
         raise ApiError(code, document)
     return Answer(code, document, repeated)

@@ -30,7 +30,7 @@ from trimtab.terraform.framework.resource import (
 from trimtab.terraform.framework.schema import Schema
 from trimtab.terraform.framework.trees import Config, Plan, State
 from trimtab.terraform.framework.values import UNKNOWN
-from trimtab.terraform.kinds.api import ApiError
+from trimtab.terraform.kinds.api import ApiError, Unreachable
 from trimtab.terraform.kinds.attributes import choices, resource_schema
 from trimtab.terraform.kinds.belonging import demand_same
 from trimtab.terraform.kinds.branching import refuse_other_branch
@@ -39,10 +39,12 @@ from trimtab.terraform.kinds.contending import Mine, applied
 from trimtab.terraform.kinds.converting import settled
 from trimtab.terraform.kinds.definition import Definition
 from trimtab.terraform.kinds.fitting import Unfit, fitting, tell, value_of
+from trimtab.terraform.kinds.freezing import frozen, is_sealed
 from trimtab.terraform.kinds.giving import given
 from trimtab.terraform.kinds.keeping import unkept
 from trimtab.terraform.kinds.lineage import refuse_git, without_noise
-from trimtab.terraform.kinds.reading import EVERYTHING, PRESENT, owned_by, owned_by_anyone, shown
+from trimtab.terraform.kinds.patience import Interrupted
+from trimtab.terraform.kinds.reading import EVERYTHING, PRESENT, managers, owned_by, owned_by_anyone, shown
 from trimtab.terraform.kinds.secrets import (
     forget,
     given_twice,
@@ -94,8 +96,13 @@ class KindResource(Resource):
         client = op.context.client
         if place and isinstance(op, PlanCreate) and isinstance(client, Client) and not _said(op.config.value, place):
             changed[place] = client.project
-        if isinstance(op, PlanUpdate) and not planned(self._definition, op.config.value, op.private):
-            changed["resource_version"] = UNKNOWN
+        if isinstance(op, PlanUpdate):
+            for path in frozen(self._definition, op.state.value, value):
+                op.replace(path)
+            if not planned(self._definition, op.config.value, op.private):
+                changed["resource_version"] = UNKNOWN
+                if is_sealed(self._definition, op.state.value):
+                    op.replace("metadata.resource_version")
         return Plan({**value, "metadata": changed}) if changed != meta else None
 
     def create(self, op: Create) -> State:
@@ -114,7 +121,12 @@ class KindResource(Resource):
                 raise Failed(f"{place} already exists", self._advice(place))
             value = given(self._definition, op.config.value, op.plan.value)
             body = telling.body = self._body(written(self._definition, value), place)
-            answer = applied(client, place, body, op.context, force=_forced(op.plan.value, client))
+            try:
+                answer = applied(client, place, body, op.context, force=_forced(op.plan.value, client))
+            except (ApiError, Unreachable, Interrupted) as error:
+                if error.doubtful:
+                    op.context.save(State(op.plan.value))  # it may be there: the next read tells
+                raise
             if answer.code != 201 and not answer.repeated:
                 raise Failed(f"{place} already exists", f"Somebody made it in the same moment. {self._advice(place)}")
             op.context.save(State(op.plan.value))  # it is there, whatever its answer looks like
@@ -290,9 +302,13 @@ class KindResource(Resource):
 
 
 def _is_another(live: Document, state: State) -> bool:
-    """Whether the object is one of the same name that somebody made after ours was gone."""
+    """Whether the object is one of the same name that somebody made after ours was gone.
+
+    Of one that may have been made, and whose answer was lost, nobody knows the uid: it is ours if we manage it."""
     uid = state.get("metadata.uid")
-    return bool(uid) and live["metadata"].get("uid") != uid
+    if not uid:
+        return bool(managers(live)) and owned_by(live) is None
+    return bool(live["metadata"].get("uid") != uid)
 
 
 def _identity(definition: Definition) -> dict[str, IdentityAttribute]:

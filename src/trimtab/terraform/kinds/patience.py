@@ -22,7 +22,9 @@ GRACE = 5.0
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what happened to us
-    """Terraform was interrupted while we waited for a server."""
+    """Terraform was interrupted while we waited for a server; `doubtful` when that may do what it was asked."""
+
+    doubtful = False
 
 
 def answered(
@@ -73,7 +75,9 @@ class _Turns(io.RawIOBase):
                     interrupted = interrupted or now
                     if now - interrupted >= self._grace:
                         doubt = ": whether it did what it was asked is not known" if self._grace else ""
-                        raise Interrupted(f"interrupted while the server was silent{doubt}") from None
+                        interruption = Interrupted(f"interrupted while the server was silent{doubt}")
+                        interruption.doubtful = bool(self._grace)
+                        raise interruption from None
                 if now - began >= SILENCE:
                     raise
 

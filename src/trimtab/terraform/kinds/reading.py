@@ -63,7 +63,8 @@ def shown(shape: Shape, live: Any, owned: Owned, prior: Any) -> Any:
                 for field in shape.fields
             }
         case "map" if shape.items is not None:
-            return _map(shape.items, live, EVERYTHING if whole else owned, prior)
+            taken = shape.atomic and owned is None  # by one who now owns it as one: what he added is drift
+            return _map(shape.items, live, EVERYTHING if whole or taken else owned, prior)
         case "keyed" if shape.items is not None:
             return _keyed(shape, live, owned, prior)
         case "set" if shape.items is not None:
@@ -83,7 +84,8 @@ def _field(field: Field, live: Any, owned: Owned, prior: Any) -> Any:
     if field.default is not NOTHING:
         if live is None:  # servers leave out what is empty: absent is the default
             return _spelling(field.shape, default_value(field), prior)
-        owned = PRESENT if owned is None and prior is None else owned
+        if owned is None and prior is None:  # the default is ours to show, and not what others set beside it
+            prior = default_value(field)
     return shown(field.shape, live, owned, prior)
 
 

@@ -74,7 +74,7 @@ def planned(definition: Definition, config: Any, private: Private) -> bool:
 def remember(definition: Definition, config: Any, owned: Mapping[str, Any] | None, private: Private) -> None:
     """After a write; `owned` is what it left us as ours."""
     ignored = is_ignored(definition.root, config, private)
-    if ignored and _is_secret(definition):
+    if ignored and is_secret(definition):
         private[WRITE_ONLY] = {**private[WRITE_ONLY], "ignored": True}
     elif _is_any(definition.root, config):
         salt = os.urandom(16).hex()
@@ -99,7 +99,7 @@ def left(
     private: Private,
 ) -> dict[str, Any]:
     """A document to be written, with what is ignored of a Secret as the server has it, where it is still ours."""
-    if not _is_secret(definition) or not is_ignored(definition.root, config, private):
+    if not is_secret(definition) or not is_ignored(definition.root, config, private):
         return document
     given = {steps[-1].removeprefix("f:") for steps, _ in _places(definition, config)}
     ours = {steps[-1].removeprefix("f:") for steps in _ours(private) if _has(owned, steps)}
@@ -121,14 +121,14 @@ def forget(private: Private) -> None:
 
 def had(definition: Definition, path: Path, private: Private) -> bool:
     """Whether what is at this path is only written, and was ours. A Secret's is at its place in the data."""
-    if _is_secret(definition):
+    if is_secret(definition):
         return path in [ROOT.name(ENCODED).key(steps[-1].removeprefix("f:")) for steps in _ours(private)]
     return path in [_attribute(definition, steps) for steps in _ours(private)]
 
 
 def without_ours(definition: Definition, value: dict[str, Any], prior: Any, private: Private) -> dict[str, Any]:
     """A read value without the part of a Secret's data that was given to be written only."""
-    if not _is_secret(definition) or not isinstance(shown := value.get(ENCODED), dict):
+    if not is_secret(definition) or not isinstance(shown := value.get(ENCODED), dict):
         return value
     said = (prior or {}).get(ENCODED)
     hidden = {steps[1] for steps in _ours(private)} - {f"f:{key}" for key in said or ()}
@@ -138,7 +138,7 @@ def without_ours(definition: Definition, value: dict[str, Any], prior: Any, priv
 
 def encoded(definition: Definition, document: dict[str, Any]) -> dict[str, Any]:
     """A document to be written, with a Secret's plain texts as the data that they become."""
-    if not _is_secret(definition) or not isinstance(plain := document.get(PLAIN), dict):
+    if not is_secret(definition) or not isinstance(plain := document.get(PLAIN), dict):
         return document
     import base64
 
@@ -149,7 +149,7 @@ def encoded(definition: Definition, document: dict[str, Any]) -> dict[str, Any]:
 
 def given_twice(definition: Definition, config: Mapping[str, Any]) -> list[Path]:
     """Keys that a Secret has plain and encoded: the one would be written over the other, and every plan would show it."""
-    if not _is_secret(definition):
+    if not is_secret(definition):
         return []
     names = {field.wire: field.name for field in definition.root.fields}
     plain, data = (config.get(names.get(wire, wire)) for wire in (PLAIN, ENCODED))
@@ -159,7 +159,7 @@ def given_twice(definition: Definition, config: Mapping[str, Any]) -> list[Path]
     return [ROOT.name(names.get(PLAIN, PLAIN)).key(key) for key in both]
 
 
-def _is_secret(definition: Definition) -> bool:
+def is_secret(definition: Definition) -> bool:
     return (definition.group, definition.kind) == ("", "Secret")
 
 
@@ -171,7 +171,7 @@ def _ours(private: Private) -> list[Steps]:
 
 def _places(definition: Definition, config: Any) -> Iterator[tuple[Steps, Any]]:
     """Where the book tells of what is only written, as far as objects lead there."""
-    if _is_secret(definition):
+    if is_secret(definition):
         name = next((field.name for field in definition.root.fields if field.wire == PLAIN), "")
         for key, item in (config.get(name) or {}).items():
             if item is not None:
@@ -192,7 +192,7 @@ def _fields(shape: Shape, value: Any, steps: Steps) -> Iterator[tuple[Steps, Any
 
 def _attribute(definition: Definition, steps: Steps) -> Path:
     words = [step.removeprefix("f:") for step in steps]
-    if _is_secret(definition):
+    if is_secret(definition):
         name = next((field.name for field in definition.root.fields if field.wire == PLAIN), PLAIN)
         return ROOT.name(name).key(words[-1])
     path, shape = ROOT, definition.root

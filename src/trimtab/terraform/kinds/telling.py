@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from trimtab.terraform.framework.context import Context
@@ -13,12 +14,28 @@ from trimtab.terraform.kinds.converting import BadValue
 from trimtab.terraform.kinds.definition import KEYED, LIST, MAP, OBJECT, Definition
 from trimtab.terraform.kinds.hiding import hidden
 from trimtab.terraform.kinds.patience import Interrupted
+from trimtab.terraform.kinds.secrets import is_secret
 
 _STEP = re.compile(
     r"""\[(?P<index>\d+)\]|\[["']?(?P<key>[^\]"']*)["']?\]|\[(?P<item>[^\]]*)\]|\.?(?P<name>[^.\[\]]+)"""
 )
 
+_ADVICE = (
+    (
+        re.compile(
+            r"immutable|may not be changed|neither set nor removed|updates? .*(forbidden|may not change)", re.IGNORECASE
+        ),
+        "`terraform apply -replace=<address>` makes a new object, and deletes this one.",
+    ),
+    (
+        re.compile(r"^(field not declared in schema|expected \w+, got )"),
+        "The kind has changed since the list of kinds here was made: `trimtab terraform install --schema-only`.",
+    ),
+)
+"""What to do about some refusals."""
+
 CONFLICT = "FieldManagerConflict"
+DOUBT = " Whether it did what it was asked is not known: the next plan tells."
 
 
 class Telling:
@@ -44,12 +61,12 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
     if isinstance(error, Interrupted):
         return Failed(f"Interrupted: {what}", str(error))
     if isinstance(error, Unreachable):
-        return Failed(f"The server cannot be reached: {what}", str(error))
+        return Failed(f"The server cannot be reached: {what}", f"{error}.{DOUBT if error.doubtful else ''}")
     if not isinstance(error, ApiError):
         return Failed(what, str(error))
     whole = hidden(definition.root, None, error.message, body)
     if error.code in (401, 403):
-        return Failed(f"Not allowed: {what}", f"{whole} Check the provider's token or kubeconfig.")
+        return Failed(f"Not allowed: {what}", f"{whole.rstrip('.')}. Check the provider's token or kubeconfig.")
     if error.code == 404 and not error.missing and error.reason in ("", "NotFound") and not error.causes:
         return Failed(
             f"The server does not serve {definition.kind} of {definition.api_version}: {what}",
@@ -57,14 +74,48 @@ def told(error: Exception, what: str, definition: Definition, body: Any, diagnos
             "takes the version that is. Or the definition was deleted, and its objects with it, or this is another "
             "server. `trimtab terraform check` tells what has changed; `terraform state rm` is only for what is gone.",
         )
-    places = [(located(definition, field, body), message) for field, message, _ in error.causes if field]
-    if not places:
+    causes = [(field, message) for field, message, _ in error.causes if field] or list(_untyped(error))
+    if not causes:
         return Failed(what, whole)
-    faults = [(path, hidden(definition.root, path, message, body)) for path, message in places]
+    faults = [_fault(definition, field, message, body) for field, message in causes]
     for path, message in faults[:-1]:
         diagnostics.error(what, message, path)
     path, message = faults[-1]
     return Failed(what, message, path)
+
+
+def _fault(definition: Definition, field: str, message: str, body: Any) -> tuple[Path | None, str]:
+    """Where it is, and what: with the field's name where no line of the configuration can be pointed at."""
+    path = located(definition, field, body)
+    text = hidden(definition.root, path, message, body)
+    if path is None or is_secret(definition) or not _is_sent(field, body):
+        text = f"{field.lstrip('.')}: {text}"
+    for pattern, advice in _ADVICE:
+        if pattern.search(message):
+            return path, f"{text}{'' if text.endswith('.') else '.'} {advice}"
+    return path, text
+
+
+def _untyped(error: ApiError) -> Iterator[tuple[str, str]]:
+    """The fields that an apply could not read, which a server of Kubernetes tells in its message alone."""
+    if error.message.startswith("failed to create typed patch object"):
+        _, _, told = error.message.partition("): ")
+        for line in told.splitlines():
+            field, found, message = line.strip().partition(": ")
+            if found and field.startswith("."):
+                yield field, message
+
+
+def _is_sent(field: str, body: Any) -> bool:
+    """Whether there is a value, which somebody gave."""
+    value, left = body, field.replace('\\"', '"')
+    while left and isinstance(value, dict | list):
+        step, left = next_step(left, value)
+        if isinstance(value, list):
+            value = value[int(step)] if step.isdigit() and int(step) < len(value) else None
+        else:
+            value = value.get(step)
+    return value is not None and not left
 
 
 def conflicts(error: ApiError) -> list[tuple[str, str]]:
