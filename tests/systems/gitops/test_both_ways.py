@@ -221,3 +221,17 @@ async def test_what_git_changed_is_applied_later_when_it_could_not_be_after_a_pu
         live = await desk.live("shop")
         assert live is not None
         assert live["data"] == {"color": "blue", "size": "large"}
+
+
+async def test_an_object_of_another_sync_is_not_new_to_this_one(desk: Desk) -> None:
+    """A sync that writes all ConfigMaps to Git leaves those alone that another one has there."""
+    desk.git.create("team", {"a.yaml": config("a", x="1")})
+    desk.git.create("second", {"b.yaml": config("b", x="1")})
+    await desk.repository()
+    await desk.repository("second")
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        await desk.sync("second", repository="second", **BOTH)
+        await desk.reason("Synced", "second")
+        assert sorted(desk.git.read("second")) == ["b.yaml"]

@@ -96,6 +96,8 @@ class Running:
             log.exception("a run of a GitSync failed", object=f"{self.sync.namespace}/{self.sync.name}")
             self._memory.kept = self._memory.snapshot = None
             return await self._failed("Failed", f"unexpected {type(error).__name__}: {said(error)}")
+        finally:
+            self._tools.claims.release(self.sync)
         return Ran(verdict, self._plan, again=not (verdict.ok or verdict.stalled or verdict.patient))
 
     async def timed_out(self) -> Ran:

@@ -22,6 +22,7 @@ from trimtab.systems.gitops.looking import look
 from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Selection
 from trimtab.systems.gitops.planning import Options, Plan
+from trimtab.systems.gitops.planning.judging import is_the_servers
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.owners import lineage_of, living
 from trimtab.systems.gitops.run.tools import Memory, Tools
@@ -166,15 +167,18 @@ class Drafter:
         return artifacts.touched(gone, raw, self._tools.knowledge)
 
     async def _owners(self, live: Mapping[Identity, Document], todo: Agenda) -> dict[Identity, str]:
-        """Objects that keep the lineage of another sync that lives, or are in its inventory."""
+        """Objects that keep the lineage of another sync that lives, or are in its inventory. What is nobody's, and may be
+        made ours now, is claimed."""
         key, own = lineage_of(self._sync, self._tools.suffix)
-        new = [document.identity for document in todo.documents if document.identity not in todo.entries]
-        owner_of = self._tools.owner
-        found = {identity: f"the sync {owner}" for identity in new if (owner := owner_of(self._sync, identity))}
+        named = {document.identity for document in todo.documents}
+        new = named | {identity for identity, document in live.items() if not is_the_servers(identity, document)}
+        wanted = {each for each in new if each not in todo.entries and self._options.selection.selects(each)}
+        had = await self._tools.claims.owners(self._sync, wanted, todo.entries.keys() - named)
+        found = {identity: f"the sync {owner}" for identity, owner in had.items()}
         given = {identity: _annotation(document, key) for identity, document in live.items()}
         others = {identity: lineage for identity, lineage in given.items() if lineage not in ("", own)}
-        named = await living(self._tools.actors.own, others.values())
-        return found | {identity: f"the sync {named[each]}" for identity, each in others.items() if each in named}
+        alive = await living(self._tools.actors.own, others.values())
+        return found | {identity: f"the sync {alive[each]}" for identity, each in others.items() if each in alive}
 
     def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
         if not isinstance(self._sync.spec.service_account, UnsetType):
