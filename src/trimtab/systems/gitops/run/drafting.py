@@ -105,6 +105,7 @@ class Drafter:
             "held": lambda identity: [file.name for file in tools.knowledge.files(raw.get(identity, {}))],
             "files": await self._files(todo, raw, snapshot, kept, contents),
             "touched": self._touched(todo, raw),
+            "needed": self._needed,
             "names": lambda document: (file.name for file in tools.knowledge.files(document)),
         }
         settled = self._settled(raw, todo)
@@ -179,6 +180,16 @@ class Drafter:
         others = {identity: lineage for identity, lineage in given.items() if lineage not in ("", own)}
         alive = await living(self._tools.actors.own, others.values())
         return found | {identity: f"the sync {alive[each]}" for identity, each in others.items() if each in alive}
+
+    def _needed(self, identity: Identity) -> bool:
+        """What this sync works with. Whoever really means to delete that does it by hand."""
+        sync, to = self._sync, self._sync.spec.destination
+        repositories = {sync.spec.repository, "" if isinstance(to, UnsetType) else to.repository}
+        at = (identity.kind, identity.namespace, identity.name)
+        if identity.group.startswith("hub."):  # of any suffix
+            own = {("GitSync", sync.namespace, sync.name), ("Project", "", sync.namespace)}
+            return at in own | {("Repository", sync.namespace, name) for name in repositories}
+        return not identity.group and at == ("Namespace", "", sync.namespace)
 
     def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
         if not isinstance(self._sync.spec.service_account, UnsetType):
