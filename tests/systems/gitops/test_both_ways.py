@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config
+from tests.systems.gitops.desk import Desk, config, message
 from trimtab.client.protocol import Ref
+from trimtab.lab.git import run
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Secret
 from trimtab.model.objectmeta import ObjectMeta
@@ -235,3 +236,20 @@ async def test_an_object_of_another_sync_is_not_new_to_this_one(desk: Desk) -> N
         await desk.sync("second", repository="second", **BOTH)
         await desk.reason("Synced", "second")
         assert sorted(desk.git.read("second")) == ["b.yaml"]
+
+
+@pytest.mark.parametrize("revision", ["refs/heads/main", "v1", "commit"])
+async def test_what_cannot_be_written_to_is_told_and_is_no_race(desk: Desk, revision: str) -> None:
+    """A full name, a tag and a commit can be read. A branch is all that a change can go to."""
+    head = desk.git.create("team", {"a.yaml": config("a", x="1")})
+    run("-C", str(desk.git.path("team")), "tag", "v1")
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(revision=head if revision == "commit" else revision)
+        await desk.ready()
+        await edit(desk, "a", x="2")
+        await desk.change(**BOTH)
+        sync = await desk.reason("InvalidSpec")
+        assert "spec.revision: is written to, so it must be the name of a branch" in message(sync)
+        refs = run("-C", str(desk.git.path("team")), "for-each-ref", "--format=%(refname)").split()
+        assert refs == [b"refs/heads/main", b"refs/tags/v1"]
