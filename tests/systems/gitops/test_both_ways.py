@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
+from tests.runtime.widgets import until_gone
 from tests.systems.gitops.desk import Desk, config, message
 from trimtab.client.protocol import Ref
 from trimtab.lab.git import run
 from trimtab.model.errors import StatusError
-from trimtab.model.kubernetes import ConfigMap, Secret
+from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.git.mirror import Mirror
 from trimtab.systems.gitops import running
@@ -253,3 +256,22 @@ async def test_what_cannot_be_written_to_is_told_and_is_no_race(desk: Desk, revi
         assert "spec.revision: is written to, so it must be the name of a branch" in message(sync)
         refs = run("-C", str(desk.git.path("team")), "for-each-ref", "--format=%(refname)").split()
         assert refs == [b"refs/heads/main", b"refs/tags/v1"]
+
+
+async def test_a_namespace_that_is_deleted_takes_nothing_out_of_git(desk: Desk) -> None:
+    """Its objects go before the sync does. The embedded server deletes that, too; a bare kube-apiserver deletes nothing."""
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "b.yaml": config("b", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(**BOTH)
+        await desk.ready()
+        await desk.client.delete(Ref(Namespace, desk.namespace))
+        with contextlib.suppress(StatusError):  # the server may have been faster
+            await desk.client.delete(Ref(ConfigMap, "a", desk.namespace))
+        gone = asyncio.create_task(until_gone(desk.client, GitSync, "fleet", desk.namespace))
+        told = asyncio.create_task(desk.reason("NamespaceDeleting"))
+        _, late = await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    assert sorted(desk.git.read("team")) == ["a.yaml", "b.yaml"]
