@@ -172,8 +172,9 @@ class Drafter:
         made ours now, is claimed."""
         key, own = lineage_of(self._sync, self._tools.suffix)
         named = {document.identity for document in todo.documents}
-        new = named | {identity for identity, document in live.items() if not is_the_servers(identity, document)}
-        wanted = {each for each in new if each not in todo.entries and self._options.selection.selects(each)}
+        new = [identity for identity in (*named, *live) if identity not in todo.entries]  # none, mostly
+        meant = {each for each in new if each in named or not is_the_servers(each, live[each])}
+        wanted = {each for each in meant if self._options.selection.selects(each)}
         had = await self._tools.claims.owners(self._sync, wanted, todo.entries.keys() - named)
         found = {identity: f"the sync {owner}" for identity, owner in had.items()}
         given = {identity: _annotation(document, key) for identity, document in live.items()}
