@@ -41,6 +41,7 @@ STEPS: dict[tuple[str, ...], str] = {
     ("ServerRefused",): f"let the sync's account do what the message names; {BY_ITSELF}",
     ("ServerUnreachable",): f"see whether the API answers; {BY_ITSELF}",
     ("Failed",): f"report it, with the log of the controllers; {BY_ITSELF}",
+    ("NamespaceDeleting",): "wait until the namespace is gone, and this sync with it",
     ("KindGone",): "bring the kind back, or take its documents out of Git",
     ("Timeout",): "it goes on by itself; if it needs longer: spec.timeout",
     (

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config
+from tests.runtime.widgets import until_gone
+from tests.systems.gitops.desk import Desk, config, message
 from trimtab.client.protocol import Ref
+from trimtab.lab.git import run
 from trimtab.model.errors import StatusError
-from trimtab.model.kubernetes import ConfigMap, Secret
+from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.git.mirror import Mirror
 from trimtab.systems.gitops import running
@@ -221,3 +225,53 @@ async def test_what_git_changed_is_applied_later_when_it_could_not_be_after_a_pu
         live = await desk.live("shop")
         assert live is not None
         assert live["data"] == {"color": "blue", "size": "large"}
+
+
+async def test_an_object_of_another_sync_is_not_new_to_this_one(desk: Desk) -> None:
+    """A sync that writes all ConfigMaps to Git leaves those alone that another one has there."""
+    desk.git.create("team", {"a.yaml": config("a", x="1")})
+    desk.git.create("second", {"b.yaml": config("b", x="1")})
+    await desk.repository()
+    await desk.repository("second")
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        await desk.sync("second", repository="second", **BOTH)
+        await desk.reason("Synced", "second")
+        assert sorted(desk.git.read("second")) == ["b.yaml"]
+
+
+@pytest.mark.parametrize("revision", ["refs/heads/main", "v1", "commit"])
+async def test_what_cannot_be_written_to_is_told_and_is_no_race(desk: Desk, revision: str) -> None:
+    """A full name, a tag and a commit can be read. A branch is all that a change can go to."""
+    head = desk.git.create("team", {"a.yaml": config("a", x="1")})
+    run("-C", str(desk.git.path("team")), "tag", "v1")
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(revision=head if revision == "commit" else revision)
+        await desk.ready()
+        await edit(desk, "a", x="2")
+        await desk.change(**BOTH)
+        sync = await desk.reason("InvalidSpec")
+        assert "spec.revision: is written to, so it must be the name of a branch" in message(sync)
+        refs = run("-C", str(desk.git.path("team")), "for-each-ref", "--format=%(refname)").split()
+        assert refs == [b"refs/heads/main", b"refs/tags/v1"]
+
+
+async def test_a_namespace_that_is_deleted_takes_nothing_out_of_git(desk: Desk) -> None:
+    """Its objects go before the sync does. The embedded server deletes that, too; a bare kube-apiserver deletes nothing."""
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "b.yaml": config("b", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(**BOTH)
+        await desk.ready()
+        await desk.client.delete(Ref(Namespace, desk.namespace))
+        with contextlib.suppress(StatusError):  # the server may have been faster
+            await desk.client.delete(Ref(ConfigMap, "a", desk.namespace))
+        gone = asyncio.create_task(until_gone(desk.client, GitSync, "fleet", desk.namespace))
+        told = asyncio.create_task(desk.reason("NamespaceDeleting"))
+        _, late = await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    assert sorted(desk.git.read("team")) == ["a.yaml", "b.yaml"]

@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.systems.gitops.desk import Desk, config, message
+from tests.systems.gitops.desk import Desk, config, message, reason
 from tests.systems.gitops.test_both_ways import edit, started
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Ref
@@ -18,6 +19,7 @@ from trimtab.lab.git_daemon import GitDaemon
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.systems.gitops.kinds import GitSync
 from trimtab.testing.ports import free_ports
 
 OTHER = """\
@@ -328,3 +330,57 @@ async def test_two_syncs_do_not_fight_over_one_object(desk: Desk) -> None:
         live = await desk.live("a")
         assert live is not None
         assert live["data"] == {"x": "1"}
+
+
+async def test_of_two_syncs_that_begin_at_once_one_has_the_object(desk: Desk) -> None:
+    """The first has decided what to make, and written nothing of it, when the second looks."""
+    names: list[str] = []
+    looked = asyncio.Event()
+
+    async def together(call: Call) -> None:
+        if call.method != "PATCH" or not call.path.endswith("/status") or "/gitsyncs/" not in call.path:
+            return
+        names.append(call.path)
+        if call.path != names[0]:
+            looked.set()
+        await looked.wait()
+
+    desk.git.create("team", {"one/a.yaml": config("a", x="1"), "two/a.yaml": config("a", x="2")})
+    await desk.repository()
+    await desk.sync(path="one")
+    await desk.sync("second", path="two")
+    async with desk.working("odd", Odd(desk.client, before=together).client):
+        first, second = await desk.until(reason), await desk.until(reason, "second")
+        assert sorted((reason(first), reason(second))) == ["Refused", "Synced"]
+
+
+async def test_a_suspended_sync_keeps_what_it_has_over_a_restart(desk: Desk) -> None:
+    """Nobody has read its inventory since: it is read when another sync asks whose an object is."""
+    desk.git.create("team", {"one/a.yaml": config("a", x="1"), "two/a.yaml": config("a", x="2")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(path="one")
+        await desk.ready()
+        await desk.change(suspend=True)
+        await desk.reason("Suspended")
+    async with desk.working("two"):
+        await desk.sync("second", path="two")
+        sync = await desk.reason("Refused", "second")
+        assert f"belongs to the sync {desk.namespace}/fleet" in message(sync)
+
+
+async def test_what_two_syncs_have_is_deleted_by_neither_while_the_other_has_it(desk: Desk) -> None:
+    """As releases before this one could leave it."""
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "b.yaml": config("b", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        status = (await desk.ready()).status
+        await desk.sync("second", suspend=True)
+        await desk.reason("Suspended", "second")
+        held = await desk.client.get(GitSync, "second", desk.namespace)
+        both = msgspec.structs.replace(held.status, inventory=status.inventory)
+        await desk.client.patch(held, held.replace(status=both), subresource="status")
+        desk.git.commit("team", {"a.yaml": None})
+        await desk.again()
+        assert await desk.names() == ["a", "b"]

@@ -66,6 +66,26 @@ async def test_words_that_yaml_takes_for_truths_and_numbers_are_to_be_quoted(des
         assert "quote" not in str(told)
 
 
+async def test_a_sync_does_not_delete_what_it_works_with(desk: Desk) -> None:
+    """Where Git is, and the sync itself, may be in Git, too. When they are gone there, they are somebody's mistake."""
+    head = "apiVersion: hub.trimtab.dev/v3\nkind: "
+    documents = {
+        "team.yaml": f"{head}Repository\nmetadata: {{name: team}}\nspec: {{endpoint: '{desk.url()}'}}\n",
+        "fleet.yaml": f"{head}GitSync\nmetadata: {{name: fleet}}\nspec: {{repository: team}}\n",
+        "other.yaml": f"{head}Repository\nmetadata: {{name: other}}\nspec: {{endpoint: '{desk.url()}'}}\n",
+    }
+    desk.git.create("team", {**documents, "a.yaml": config("a", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        desk.git.commit("team", dict.fromkeys(documents))
+        await desk.again()
+        await desk.ready()
+        left = await desk.client.list(Repository, Query(namespace=desk.namespace))
+        assert [item.name for item in left.items] == ["team"]
+
+
 async def test_drift_is_undone_and_objects_that_were_deleted_come_back(desk: Desk) -> None:
     desk.git.create("team", {"a.yaml": config("a", color="red"), "b.yaml": config("b", color="blue")})
     await desk.repository()

@@ -7,8 +7,13 @@ import contextlib
 from tests.systems.platform.stage import Stage, condition_of, config_map
 from trimtab.client.protocol import Named, Ref
 from trimtab.model.errors import StatusError
+from trimtab.model.hub import HubResource
 from trimtab.model.kubernetes import Namespace
+from trimtab.model.resource import Spec
 from trimtab.model.scheme import Untyped
+from trimtab.runtime.objects import with_metadata
+from trimtab.runtime.prepare import prepare
+from trimtab.runtime.system import System
 from trimtab.systems.platform.kinds import Addon, Cluster, Project, Workload
 
 NAMESPACE = Named("v1", "Namespace")
@@ -84,6 +89,33 @@ async def test_a_project_with_resources_stays_until_they_are_gone_or_go_with_it(
                 await stage.nudge(Project, "", "team")
         await stage.gone(Project, "", "team")
     assert "a" not in await one.config_maps("web")
+
+
+class GitSyncSpec(Spec):
+    """As far as a project asks."""
+
+
+class GitSync(HubResource, group="hub", version="v3", plural="gitsyncs"):
+    spec: GitSyncSpec
+
+
+async def test_syncs_go_before_what_they_would_put_back_or_take_out_of_git(stage: Stage) -> None:
+    await prepare(stage.hub, (System(name="gitops", kinds=(GitSync,)),), rights=False)
+    async with stage.working():
+        await stage.create(Project, "", "team", {"deletion": "Cascade"})
+        await stage.ready(Project, "", "team")
+        await stage.create(GitSync, "team", "fleet", {}, finalizers=["example.com/last-words"])
+        await stage.workload("team", "shop", config_map("a"), "site=none")
+        await stage.delete(Project, "", "team")
+        told = await stage.until(Project, "", "team", lambda p: condition_of(p, "Ready").get("reason") == "Emptying")
+        assert "GitSync fleet" in condition_of(told, "Ready")["message"]
+        assert not (await stage.hub.get(Workload, "shop", "team")).metadata.deletion_timestamp
+        held = await stage.hub.get(GitSync, "fleet", "team")
+        await stage.hub.patch(held, with_metadata(held, finalizers=()))
+        await stage.gone(GitSync, "team", "fleet")
+        with contextlib.suppress(StatusError):  # it may be gone by now
+            await stage.nudge(Project, "", "team")
+        await stage.gone(Workload, "team", "shop")
 
 
 async def test_a_system_s_namespace_is_no_project_s(stage: Stage) -> None:

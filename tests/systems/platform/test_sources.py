@@ -82,6 +82,8 @@ async def test_manifests_of_a_repository_are_applied_and_followed(stage: Stage, 
         ({"repository": "nowhere", "paths": ["a"]}, "RepositoryMissing"),
         ({"repository": "shop", "paths": ["nothing"]}, "PathMissing"),
         ({"repository": "shop", "revision": "no-such", "paths": ["deploy"]}, "RepositoryUnreadable"),
+        ({"repository": "shop", "revision": "--upload-pack=x", "paths": ["deploy"]}, "PathMissing"),
+        ({"repository": "shop", "paths": ["deploy", ".git/config"]}, "PathMissing"),
         ({"repository": "shop", "paths": ["bad"]}, "ManifestsInvalid"),
     ],
 )

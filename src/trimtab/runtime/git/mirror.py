@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
@@ -30,11 +29,10 @@ from trimtab.runtime.git.errors import NoSuchRef, TooLarge
 from trimtab.runtime.git.limits import Limits
 from trimtab.runtime.git.lock import exclusive
 from trimtab.runtime.git.objects import CommitInfo, Person, Signer, TreeFile
-from trimtab.runtime.git.refs import branch_name, candidates, tracking
+from trimtab.runtime.git.refs import branch_name, candidates, is_commit, tracking
 from trimtab.runtime.git.transport import Transport
 
 T = TypeVar("T")
-_ID = re.compile(r"[0-9a-f]{40}")
 _ORIGIN = "trimtab-origin"
 _HEAD = "HEAD"
 
@@ -62,7 +60,7 @@ class Mirror:
         """Brings these branches, tags or commits (full ids), and says which commit each is; "HEAD" is the branch that
         the remote shows first. Without any: all branches. What is here already costs one question to the server."""
         for each in refs:
-            if each != _HEAD and not _ID.fullmatch(each):
+            if each != _HEAD and not is_commit(each):
                 branch_name(each)
         async with self._alone():
             if (found := await self._straight(refs)) is not None:
@@ -146,7 +144,7 @@ class Mirror:
     async def _straight(self, refs: tuple[str, ...]) -> dict[str, str] | None:
         """One branch that was fetched before, by one run of git, without a question before it. None for all else, and when
         that run fails by what a question would have told: then it is asked what there is."""
-        if len(refs) != 1 or refs[0] == _HEAD or _ID.fullmatch(refs[0]):
+        if len(refs) != 1 or refs[0] == _HEAD or is_commit(refs[0]):
             return None
         wanted = {refs[0]: (candidates(refs[0])[0], "")}
         if not await self._work(lambda repository: _noted(repository, wanted)):
@@ -161,8 +159,8 @@ class Mirror:
 
     async def _wanted(self, refs: tuple[str, ...]) -> dict[str, tuple[str, str]]:
         """As asked → (the remote's full name, or "" for a bare commit; its commit)."""
-        named = [each for each in refs if not _ID.fullmatch(each)]
-        wanted = {each: ("", each) for each in refs if _ID.fullmatch(each)}
+        named = [each for each in refs if not is_commit(each)]
+        wanted = {each: ("", each) for each in refs if is_commit(each)}
         if not named and refs:
             return wanted
         patterns = [full for each in named for full in candidates(each)] or ["refs/heads/*"]

@@ -6,6 +6,7 @@ import re
 
 LONGEST = 250
 _BAD = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")  # git check-ref-format
+_ID = re.compile(r"[0-9a-f]{40}")
 HEAD = "HEAD"
 
 
@@ -23,6 +24,11 @@ def branch_name(name: str) -> str:
     ):
         raise ValueError(f"{name[:80]!r} cannot be the name of a branch or tag")
     return name
+
+
+def is_commit(name: str) -> bool:
+    """Whether it is the id of a commit, and no name."""
+    return bool(_ID.fullmatch(name))
 
 
 def candidates(name: str) -> tuple[str, ...]:

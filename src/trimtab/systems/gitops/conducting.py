@@ -37,6 +37,7 @@ from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.parsing import Identity, SelectionError, selection
 from trimtab.systems.gitops.reach import Mirrors
 from trimtab.systems.gitops.reading import Reader
+from trimtab.systems.gitops.run.claims import Claims
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.running import Ran, Running
 from trimtab.systems.gitops.scope import in_scope
@@ -90,7 +91,7 @@ class Conductor:
             guard=live.guard if isinstance(live, Guarded) else Unguarded,
             events=events,
             suffix=context.client.scheme.suffix,
-            owner=self._owner,
+            claims=Claims(client, context.blobs, self._at_work),
         )
 
     async def close(self) -> None:
@@ -256,13 +257,9 @@ class Conductor:
         memory.changed.add(identity)
         self._wake(request)
 
-    def _owner(self, sync: GitSync, identity: Identity) -> str:
-        own = _request(sync)
-        for request, memory in self._by_request.items():
-            entry = memory.kept.inventory.get(identity) if memory.kept is not None and request != own else None
-            if entry is not None and entry.uid:
-                return str(request)
-        return ""
+    def _at_work(self, sync: GitSync) -> Kept | None:
+        memory = self._memories.get(str(sync.metadata.uid))
+        return memory.kept if memory is not None else None
 
     def _memory(self, sync: GitSync) -> Memory:
         memory = self._memories.setdefault(str(sync.metadata.uid), Memory())

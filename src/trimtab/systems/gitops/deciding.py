@@ -78,6 +78,7 @@ def planned(
     held: Callable[[Identity], Collection[str]] = lambda identity: (),
     settled: Container[Identity] = frozenset(),
     touched: Container[Identity] = frozenset(),
+    needed: Callable[[Identity], bool] | None = None,
     files: Files | None = None,
     names: Names = lambda document: (),
     exports: Exports | None = None,
@@ -94,7 +95,7 @@ def planned(
         return path_for(identity, plural=plural, taken=used, files=held(identity))
 
     reduced = Parsed(agenda.documents, (), parsed.artifacts, parsed.files)
-    rest: dict[str, Any] = {"owners": owners, "refuse": refuse, "paths": path, "taken": taken}
+    rest: dict[str, Any] = {"owners": owners, "refuse": refuse, "paths": path, "taken": taken, "needed": needed}
     made = plan(reduced, known, agenda.entries, options, settled=settled, touched=touched, **rest)
     whole = msgspec.structs.replace(
         made,

@@ -2,7 +2,8 @@
 
 Flow: `intend` writes down what is going to be made, before it is; `save` puts what changed. Each gives a summary; whoever
 called writes it to the status; then `settle` pins what the status names and lets go of what it named before. Blobs that
-were just put are safe for the time in between. `load` pins again, for a process that was ended between the two.
+were just put are safe for the time in between. `load` pins again, for a process that was ended between the two; `read` is
+for those who only look.
 
 Many shards that change at once are one blob, in which each has its place: a disk takes one blob sooner than sixty.
 """
@@ -74,6 +75,13 @@ class Kept:
     @classmethod
     async def load(cls, blobs: Blobs, sync: GitSync) -> Kept:
         """Raises BlobError when it is gone: then nothing may be pruned, for nobody knows what is ours."""
+        kept = await cls.read(blobs, sync)
+        await kept.settle()
+        return kept
+
+    @classmethod
+    async def read(cls, blobs: Blobs, sync: GitSync) -> Kept:
+        """The same, for who writes nothing."""
         kept = cls(blobs, owner_of(sync))
         summary = sync.status.inventory if sync.status else None
         if not summary:
@@ -92,7 +100,6 @@ class Kept:
             if intent.entry.identity not in kept.inventory:
                 kept.inventory.put(intent.entry)
         kept.digest, kept.revision, kept._shards = summary.digest, listed.revision, dict(listed.shards)
-        await kept.settle()
         return kept
 
     @property

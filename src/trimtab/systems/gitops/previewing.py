@@ -25,6 +25,7 @@ from trimtab.systems.gitops.planning import Plan
 from trimtab.systems.gitops.reach import Mirrors
 from trimtab.systems.gitops.reading import MAX_FILES, Reader, Snapshot, definitions_of, kinds_of, normal_root
 from trimtab.systems.gitops.repositories import repository_of
+from trimtab.systems.gitops.run.claims import Claims
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.running import Running
 from trimtab.systems.gitops.served import Served
@@ -50,6 +51,7 @@ class Previewer:
             guard=Unguarded,
             events=Recorder(client, clock, component="trimtab.dev/preview"),
             suffix=client.scheme.suffix,
+            claims=Claims(client, blobs, lambda sync: None),
         )
 
     async def revision(self, sync: GitSync, revision: str = "") -> tuple[Snapshot, Plan]:

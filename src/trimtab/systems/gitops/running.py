@@ -35,7 +35,7 @@ from trimtab.systems.gitops.run.checking import check
 from trimtab.systems.gitops.run.doing import apply_plan, send_files
 from trimtab.systems.gitops.run.drafting import Drafter
 from trimtab.systems.gitops.run.journal import Journal
-from trimtab.systems.gitops.run.source import head_of, meanwhile, snapshot_of
+from trimtab.systems.gitops.run.source import check_branch, head_of, meanwhile, snapshot_of
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop
 from trimtab.systems.gitops.run.writing import write_back
@@ -96,6 +96,8 @@ class Running:
             log.exception("a run of a GitSync failed", object=f"{self.sync.namespace}/{self.sync.name}")
             self._memory.kept = self._memory.snapshot = None
             return await self._failed("Failed", f"unexpected {type(error).__name__}: {said(error)}")
+        finally:
+            self._tools.claims.release(self.sync)
         return Ran(verdict, self._plan, again=not (verdict.ok or verdict.stalled or verdict.patient))
 
     async def timed_out(self) -> Ran:
@@ -134,6 +136,7 @@ class Running:
                         mirror, snapshot, draft, kept, tools=tools, memory=memory, journal=journal
                     )
                 except Moved:
+                    await check_branch(mirror, self.sync)
                     continue  # somebody was faster: fetch, and merge with what they did
                 break
             else:

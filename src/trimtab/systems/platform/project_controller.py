@@ -30,15 +30,16 @@ from trimtab.systems.platform.kinds import Addon, Blueprint, Cluster, Project, P
 FINALIZER = "hub.trimtab.dev/project"
 AGAIN, SOON = 30.0, 2.0
 HELD: tuple[AnyKind, ...] = (
-    Workload,
     Named("hub.trimtab.dev/v3", "GitSync"),
+    Workload,
     Cluster,
     Blueprint,
     Addon,
     Named("hub.trimtab.dev/v3", "SyncConflict"),
     Named("hub.trimtab.dev/v3", "Repository"),
 )
-"""Kinds of the hub, in the order in which they go: what needs others first."""
+"""Kinds of the hub, in the order in which they go: what needs others first. A sync would put back what goes before it, or
+take it out of Git, too."""
 
 
 def _of_namespace(change: Change) -> Iterable[Request]:

@@ -57,14 +57,28 @@ def plan(
     hidden: Fields | None = None,
     settled: Container[Identity] = frozenset(),
     touched: Container[Identity] = frozenset(),
+    needed: Callable[[Identity], bool] | None = None,
 ) -> Plan:
     """`live`: every object that Git or the inventory names, and, when the system is written to Git, those that may be new
     there. `owners`: who else (by name) owns an object. `refuse`: why this sync may not touch one, or "".
     `taken`: the paths of the revision, so that a new file has its own. `ignored`: fields that stay as they are on both sides.
     `hidden`: fields whose values are not shown in conflicts; those of Secrets never are. `settled`: objects with which there
-    is nothing to do unless their document changed. `touched`: objects whose files were changed in the system."""
+    is nothing to do unless their document changed. `touched`: objects whose files were changed in the system. `needed`:
+    whether the sync itself could not go on without an object."""
     planner = _Planner(
-        parsed, live, inventory, options, owners or {}, refuse, paths, {*taken}, ignored, hidden, settled, touched
+        parsed,
+        live,
+        inventory,
+        options,
+        owners or {},
+        refuse,
+        paths,
+        {*taken},
+        ignored,
+        hidden,
+        settled,
+        touched,
+        needed,
     )
     return planner.plan()
 
@@ -84,8 +98,10 @@ class _Planner:
         hidden: Fields | None,
         settled: Container[Identity],
         touched: Container[Identity],
+        needed: Callable[[Identity], bool] | None,
     ) -> None:
         self._settled, self._touched = settled, touched
+        self._needed = needed or (lambda identity: False)
         self._parsed = parsed
         self._live = live
         self._inventory = inventory
@@ -222,6 +238,8 @@ class _Planner:
             self._gone(Action.KEEP, identity, live, "is gone from Git, and prune is off")
         elif opted_out(live) or opted_out(entry.base.git):
             self._gone(Action.KEEP, identity, live, f"is gone from Git, and its annotation {PRUNE} is false")
+        elif self._needed(identity):
+            self._gone(Action.KEEP, identity, live, "is gone from Git, and this sync cannot do without it")
         elif not options.system_to_git:
             self._gone(Action.PRUNE, identity, live, "is gone from Git")
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UnsetType
 
 from trimtab.client.protocol import Client
-from trimtab.runtime.git.refs import HEAD, branch_name
+from trimtab.runtime.git.refs import HEAD, branch_name, is_commit
 from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, Repository
 from trimtab.systems.gitops.kinds.fields import CONFIRM
 from trimtab.systems.gitops.parsing import SelectionError, selection
@@ -41,18 +41,21 @@ def _check_places(spec: GitSyncSpec) -> None:
     """ValueError names the field of a branch or a folder that Git could not have."""
     destination = spec.destination
     normal_root(spec.path)
-    if spec.revision != HEAD or (spec.system_to_git and isinstance(destination, UnsetType)):
-        _check_branch(spec.revision, "spec.revision")
+    written = spec.system_to_git and isinstance(destination, UnsetType)
+    if spec.revision != HEAD or written:
+        _check_branch(spec.revision, "spec.revision", written=written)
     if not isinstance(destination, UnsetType):
         normal_root(destination.path, "spec.destination.path")
-        _check_branch(destination.revision, "spec.destination.revision")
+        _check_branch(destination.revision, "spec.destination.revision", written=True)
 
 
-def _check_branch(name: str, field: str) -> None:
+def _check_branch(name: str, field: str, *, written: bool) -> None:
     try:
         branch_name(name)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
+    if written and (name.startswith("refs/") or is_commit(name)):
+        raise ValueError(f"{field}: is written to, so it must be the name of a branch, as in main; it is {name!r}")
 
 
 def destination_of(sync: GitSync) -> str:

@@ -22,6 +22,7 @@ from trimtab.systems.gitops.looking import look
 from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Selection
 from trimtab.systems.gitops.planning import Options, Plan
+from trimtab.systems.gitops.planning.judging import is_the_servers
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.owners import lineage_of, living
 from trimtab.systems.gitops.run.tools import Memory, Tools
@@ -104,6 +105,7 @@ class Drafter:
             "held": lambda identity: [file.name for file in tools.knowledge.files(raw.get(identity, {}))],
             "files": await self._files(todo, raw, snapshot, kept, contents),
             "touched": self._touched(todo, raw),
+            "needed": self._needed,
             "names": lambda document: (file.name for file in tools.knowledge.files(document)),
         }
         settled = self._settled(raw, todo)
@@ -166,15 +168,29 @@ class Drafter:
         return artifacts.touched(gone, raw, self._tools.knowledge)
 
     async def _owners(self, live: Mapping[Identity, Document], todo: Agenda) -> dict[Identity, str]:
-        """Objects that keep the lineage of another sync that lives, or are in its inventory."""
+        """Objects that keep the lineage of another sync that lives, or are in its inventory. What is nobody's, and may be
+        made ours now, is claimed."""
         key, own = lineage_of(self._sync, self._tools.suffix)
-        new = [document.identity for document in todo.documents if document.identity not in todo.entries]
-        owner_of = self._tools.owner
-        found = {identity: f"the sync {owner}" for identity in new if (owner := owner_of(self._sync, identity))}
+        named = {document.identity for document in todo.documents}
+        new = [identity for identity in (*named, *live) if identity not in todo.entries]  # none, mostly
+        meant = {each for each in new if each in named or not is_the_servers(each, live[each])}
+        wanted = {each for each in meant if self._options.selection.selects(each)}
+        had = await self._tools.claims.owners(self._sync, wanted, todo.entries.keys() - named)
+        found = {identity: f"the sync {owner}" for identity, owner in had.items()}
         given = {identity: _annotation(document, key) for identity, document in live.items()}
         others = {identity: lineage for identity, lineage in given.items() if lineage not in ("", own)}
-        named = await living(self._tools.actors.own, others.values())
-        return found | {identity: f"the sync {named[each]}" for identity, each in others.items() if each in named}
+        alive = await living(self._tools.actors.own, others.values())
+        return found | {identity: f"the sync {alive[each]}" for identity, each in others.items() if each in alive}
+
+    def _needed(self, identity: Identity) -> bool:
+        """What this sync works with. Whoever really means to delete that does it by hand."""
+        sync, to = self._sync, self._sync.spec.destination
+        repositories = {sync.spec.repository, "" if isinstance(to, UnsetType) else to.repository}
+        at = (identity.kind, identity.namespace, identity.name)
+        if identity.group.startswith("hub."):  # of any suffix
+            own = {("GitSync", sync.namespace, sync.name), ("Project", "", sync.namespace)}
+            return at in own | {("Repository", sync.namespace, name) for name in repositories}
+        return not identity.group and at == ("Namespace", "", sync.namespace)
 
     def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
         if not isinstance(self._sync.spec.service_account, UnsetType):

@@ -33,6 +33,18 @@ async def head_of(mirror: Mirror, sync: GitSync) -> str:
         return ""
 
 
+async def check_branch(mirror: Mirror, sync: GitSync) -> None:
+    """Stop when what could not be written to is a tag: that is found by its name, too, and no push moves it. RemoteError."""
+    name = sync.spec.revision
+    for full, is_tag in ((f"refs/heads/{name}", False), (f"refs/tags/{name}", True)):
+        with contextlib.suppress(NoSuchRef):
+            await mirror.fetch(full)
+            if is_tag:
+                message = f"spec.revision: is written to, so it must be the name of a branch; {name!r} is a tag"
+                raise Stop(Verdict(False, "InvalidSpec", message, stalled=True))
+            return
+
+
 @contextlib.asynccontextmanager
 async def meanwhile(ask: Callable[[], Coroutine[Any, Any, None]] | None) -> AsyncIterator[None]:
     """Ask for something while the block waits for Git. It is there, or its error raised, when the block is left."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,11 +12,11 @@ from trimtab.systems.gitops.acting import Actors
 from trimtab.systems.gitops.applying import Guard
 from trimtab.systems.gitops.inventory import Entry
 from trimtab.systems.gitops.keeping import Kept
-from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.reach import Mirrors
 from trimtab.systems.gitops.reading import Reader, Snapshot
+from trimtab.systems.gitops.run.claims import Claims
 from trimtab.systems.gitops.served import Served
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     guard: Guard
     events: Recorder
     suffix: str
-    owner: Callable[[GitSync, Identity], str] = lambda sync, identity: ""
-    """Which other sync has an object in its inventory; "" for none that is known here."""
+    claims: Claims
 
 
 class Memory(msgspec.Struct):

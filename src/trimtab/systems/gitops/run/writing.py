@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UnsetType
 
+from trimtab.model.errors import StatusError
+from trimtab.model.kubernetes import Namespace
 from trimtab.systems.gitops import artifacts, elsewhere, exporting
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
@@ -18,7 +20,8 @@ from trimtab.systems.gitops.run.asking import git_repository
 from trimtab.systems.gitops.run.drafting import Draft
 from trimtab.systems.gitops.run.journal import Journal
 from trimtab.systems.gitops.run.tools import Memory, Tools
-from trimtab.systems.gitops.run.verdicts import several
+from trimtab.systems.gitops.run.verdicts import Stop, several
+from trimtab.systems.gitops.telling import Verdict
 from trimtab.systems.gitops.verifying import signer_of
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ async def write_back(
     """The revision as it is then, and the draft as it came out. Moved when somebody was faster: nothing was pushed;
     RemoteError."""
     sync = journal.sync
+    if any(edit.action == "delete" for edit in draft.plan.write_back):
+        await _check_namespace(sync, tools)
     signer = await signer_of(sync, tools.credentials)
     async with _destination(mirror, sync, tools) as target:
         pushed = await exporting.export(
@@ -66,6 +71,19 @@ async def write_back(
     _record(kept, pushed.written, draft.plan, after)
     artifacts.remember(kept.inventory, pushed.written, pushed.files, after, tools.knowledge)
     return after, draft
+
+
+async def _check_namespace(sync: GitSync, tools: Tools) -> None:
+    """Stop when all of the namespace goes, and the sync with it: nobody meant that for Git."""
+    try:
+        namespace = await tools.actors.own.get(Namespace, sync.namespace)
+    except StatusError as error:
+        if error.code != 403:  # who may not look goes on
+            raise
+        return
+    if namespace.metadata.deletion_timestamp:
+        message = f"namespace {sync.namespace} is being deleted: nothing is taken out of Git for that"
+        raise Stop(Verdict(False, "NamespaceDeleting", message, patient=True))
 
 
 def _record(kept: Kept, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapshot) -> None:

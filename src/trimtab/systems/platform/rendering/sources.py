@@ -160,6 +160,8 @@ class Sources:
             contents = await mirror.read([file.oid for file in found.values()], max_bytes=MAX_TOTAL)
         except RemoteError as error:
             raise Fault("RepositoryUnreadable", f"Repository {name}: {error}", again=error.again) from None
+        except ValueError as error:  # no branch and no file can be called so
+            raise Fault("PathMissing", f"Repository {name} cannot have that: {error}", again=False) from None
         return commit, {each: contents[file.oid] for each, file in found.items()}
 
 
