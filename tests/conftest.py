@@ -21,8 +21,13 @@ if (
 ):  # of who started us in the background: programs under test would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("trimtab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("trimtab")  # a busy machine is no failure
+settings.register_profile(
+    "trimtab",
+    deadline=None,  # a busy machine is no failure
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # what lands is judged by the same examples each time
+)
+settings.load_profile("trimtab")
 
 
 @pytest.fixture(scope="session")

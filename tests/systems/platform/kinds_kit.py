@@ -34,11 +34,15 @@ def some(required: dict[str, Any], optional: dict[str, Any] | None = None) -> st
     return st.fixed_dictionaries(required, optional=optional or {})
 
 
+def by_name(file: Document) -> str:
+    return str(file["name"])
+
+
 artifacts = st.one_of(
-    some({"uploadedYAML": some({"paths": st.lists(files, min_size=1, max_size=3)})}),
-    some({"yamlInRepo": some({"repository": words, "paths": st.lists(words, min_size=1, max_size=3)},
+    some({"uploadedYAML": some({"paths": st.lists(files, min_size=1, max_size=3, unique_by=by_name)})}),
+    some({"yamlInRepo": some({"repository": words, "paths": st.lists(words, min_size=1, max_size=3, unique=True)},
                              {"revision": words})}),
-    some({"uploadedHelm": some({"chartPath": files}, {"valuesPaths": st.lists(files, max_size=2)})}),
+    some({"uploadedHelm": some({"chartPath": files}, {"valuesPaths": st.lists(files, max_size=2, unique_by=by_name)})}),
     some({"helmInRepo": some({"repository": words, "chart": words}, {"version": words})}),
     some({"helmInRepo": some({"repository": words, "path": words}, {"revision": words})}),
 )  # fmt: skip
