@@ -98,6 +98,18 @@ async def test_what_is_gone_refuses_nothing(api: Api) -> None:
     await answered(lambda: api.post(BAD, config_map("a")), 201)
 
 
+async def test_a_policy_that_refuses_everything_can_be_repaired(api: Api) -> None:
+    """Nobody could ever write again if it judged policies and bindings, too."""
+    everything = rule(apiGroups=["*"], apiVersions=["*"], resources=["*/*"])
+    await enforced(api, policy("false", matchConstraints={"resourceRules": [everything]}))
+    assert (await api.post(BAD, config_map("a"))).code == 422
+    assert (await api.merge(f"{POLICIES}/p", {"metadata": {"labels": {"a": "b"}}})).code == 200
+    assert (await api.post(f"{BINDINGS}?dryRun=All", binding(name="c"))).code == 201
+    assert (await api.delete(f"{BINDINGS}/b")).code == 200
+    await answered(lambda: api.post(BAD, config_map("a")), 201)
+    assert (await api.delete(f"{POLICIES}/p")).code == 200
+
+
 @pytest.mark.parametrize(("reason", "code"), [("Forbidden", 403), ("Invalid", 422), ("RequestEntityTooLarge", 413)])
 async def test_the_reason_of_a_validation_is_the_reason_of_the_answer(api: Api, reason: str, code: int) -> None:
     await enforced(api, policy({"expression": "false", "reason": reason}))
