@@ -243,6 +243,17 @@ async def _until_it_ends(event: Callable[[], Any]) -> list[str]:
     return seen
 
 
+async def test_a_definition_that_is_ending_can_still_be_written(api: Api) -> None:
+    """Its own finalizer has no domain, which other built-in kinds may not have."""
+    await launch(api)
+    await api.post(BOATS, {**boat("a"), "metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
+    await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+    changed = await api.merge(f"{DEFINITIONS}/boats.sea.example.com", {"metadata": {"labels": {"a": "b"}}})
+    assert (changed.code, changed.doc["metadata"]["labels"]) == (200, {"a": "b"})
+    await api.merge(f"{DEFINITIONS}/boats.sea.example.com", {"metadata": {"finalizers": None}})
+    await api.gone(f"{DEFINITIONS}/boats.sea.example.com")
+
+
 async def test_definitions_and_objects_are_there_after_a_restart() -> None:
     store = MemoryStore()
     async with running(store=store, keep_store=True) as api:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 ATTEMPTS = 5
+GENERIC = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+"""Groups of built-in kinds whose finalizers need no domain; that of a definition which ends has none."""
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -235,7 +237,7 @@ def _metadata_errors(served: Served, new: Document, old: Document | None) -> lis
     before = old["metadata"] if old else None
     check = served.strategy.name_check
     errors = object_meta.validate(new["metadata"], namespaced=served.kind.namespaced, old=before, name_check=check)
-    if served.strategy.native and new["metadata"].get("finalizers"):
+    if new["metadata"].get("finalizers") and served.strategy.native and served.kind.group not in GENERIC:
         errors += object_meta.finalizer_errors(new["metadata"])
     return errors
 
