@@ -136,8 +136,7 @@ class Served:
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         stored = document
         if self.stored is not self:
-            stored = self.strategy.to_storage(document)
-            stored |= {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
+            stored = self._as_stored(document)
         marked = {**stored, "metadata": {**stored["metadata"], "resourceVersion": _MARK_VALUE}}
         head, _, tail = self.stored.encode_within(marked).partition(_MARK)
         fields = self.stored.strategy.fields(stored)
@@ -154,6 +153,17 @@ class Served:
             expect=expect,
             expires=expires,
         )
+
+    def _as_stored(self, document: Document) -> Document:
+        """The object in the form that the backend has. Bytes are handed out as they are where the schema is the one that
+        they were written under, so they must have what that schema has: on the real server each read would do it."""
+        head = {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
+        if not self.schemas:
+            return self.strategy.to_storage(document) | head
+        stored: Document = orjson.loads(orjson.dumps(document)) | head
+        self.stored.kind.schema.prune(stored)
+        self.stored.kind.schema.default(stored)
+        return stored
 
     async def load(self, namespace: str, name: str) -> tuple[Entry, Document]:
         """The object at a name, or 404."""

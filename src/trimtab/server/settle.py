@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import orjson
 
 from trimtab.model import metadata as object_meta
 from trimtab.model.errors import FieldError, StatusError, already_exists, bad_request, conflict, internal, invalid
@@ -27,7 +28,7 @@ from trimtab.server.options import WriteOptions
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
-from trimtab.store.contract import ABSENT, Conflict, Entry, Op, TooLarge
+from trimtab.store.contract import ABSENT, Conflict, Entry, Key, Op, TooLarge
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -89,8 +90,8 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
     key = served.key(new["metadata"].get("namespace", ""), new["metadata"]["name"])
     charge = await _charged(intent, new, None)
     if intent.options.dry_run:
-        if await served.backend.get(key) is not None:
-            raise already_exists(served.kind.plural, served.kind.group, key.name)
+        if (there := await served.backend.get(key)) is not None:
+            raise _taken(served, key, there)
         await _rehearse(served, new, ABSENT)
         if given:
             new["metadata"]["resourceVersion"] = given
@@ -100,10 +101,10 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
             if given not in (None, "", "0") and not applied:
                 raise bad_request("resourceVersion should not be set on objects to be created")
             entry = await _commit(served, served.write(new, ABSENT, expires=server.expiry(served)))
-    except Conflict:
+    except Conflict as error:
         if applied:
             raise
-        raise already_exists(served.kind.plural, served.kind.group, key.name) from None
+        raise _taken(served, key, error.current) from None
     if key.resource == DEFINITIONS:
         await server.definitions.decided(entry.revision)
     return Response(code=201, body=served.rendered(entry))
@@ -260,6 +261,14 @@ async def _manage(intent: Intent, new: Document, old: Document | None) -> None:
         new["metadata"]["managedFields"] = managed
     else:
         new["metadata"].pop("managedFields", None)
+
+
+def _taken(served: Served, key: Key, there: Entry | None) -> StatusError:
+    """The name has an object already; who reads it shall know whether to wait."""
+    refusal = already_exists(served.kind.plural, served.kind.group, key.name)
+    if there is not None and orjson.loads(there.value)["metadata"].get("deletionTimestamp"):
+        refusal.message = f"object is being deleted: {refusal.message}"
+    return refusal
 
 
 def check_uid(served: Served, new: Document, entry: Entry, old: Document) -> None:
