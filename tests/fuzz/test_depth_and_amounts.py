@@ -48,6 +48,56 @@ def deep(name: str, depth: int) -> dict[str, Any]:
     return {"apiVersion": "deep.example.com/v1", "kind": "Any", "metadata": {"name": name}, "spec": nested(depth)}
 
 
+LONG = "9" * 5000  # Python reads no number of more than 4300 digits
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{MAPS}?resourceVersion={LONG}",
+        f"{MAPS}?resourceVersion={2**64}",
+        f"{MAPS}?watch=true&resourceVersion={LONG}",
+        f"{MAPS}?resourceVersionMatch=Exact&resourceVersion={LONG}",
+        f"{MAPS}/kube-root-ca.crt?resourceVersion={LONG}",
+        f"{MAPS}?limit={LONG}",
+        f"{MAPS}?limit=1_0",
+        f"{MAPS}?timeoutSeconds={LONG}",
+    ],
+)
+async def test_numbers_of_thousands_of_digits_are_refused_in_parameters(url: str) -> None:
+    async with running() as api:
+        assert (await api.get(url)).code == 400
+
+
+@pytest.mark.parametrize("share", [f"{LONG}%", f"{'0' * 5000}{LONG}%"])
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment", "PodDisruptionBudget"])
+async def test_shares_of_thousands_of_digits_are_refused(kind: str, share: str) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    selected = {"selector": {"matchLabels": {"a": "b"}}}
+    rolling = {"rollingUpdate": {"maxUnavailable": share}}
+    url, spec = {
+        "DaemonSet": ("apps/v1/namespaces/default/daemonsets", {"updateStrategy": rolling, "template": template}),
+        "Deployment": ("apps/v1/namespaces/default/deployments", {"strategy": rolling, "template": template}),
+        "PodDisruptionBudget": ("policy/v1/namespaces/default/poddisruptionbudgets", {"minAvailable": share}),
+    }[kind]
+    async with running() as api:
+        answer = await api.post(f"/apis/{url}", {"metadata": {"name": "a"}, "spec": {**selected, **spec}})
+        assert answer.code == 422
+        assert "must not be greater than 100%" in answer.doc["message"]
+
+
+@pytest.mark.parametrize("indexes", [LONG, f"0-{LONG}", f"+{LONG},1"])
+async def test_indexes_of_thousands_of_digits_are_refused(indexes: str) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    policy = {"rules": [{"succeededIndexes": indexes}]}
+    spec = {"completionMode": "Indexed", "completions": 3, "successPolicy": policy, "template": template}
+    async with running() as api:
+        answer = await api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "a"}, "spec": spec})
+        assert answer.code == 422
+        assert "too large index" in answer.doc["message"]
+
+
 async def test_what_is_kept_can_be_listed_in_every_form_however_deep_it_is() -> None:
     async with running() as api:
         await defined(api)

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,7 +18,7 @@ from trimtab.model.errors import bad_request, not_found
 from trimtab.model.schema import Schema
 from trimtab.server.backend import Backend, TurnTaking
 from trimtab.server.strategy import Document, Strategy
-from trimtab.store.contract import ABSENT, Entry, Key, Op, Revision, Write
+from trimtab.store.contract import Entry, Key, Op, Revision, Write
 
 if TYPE_CHECKING:
     from trimtab.server.conversion.versions import Versions
@@ -223,9 +223,3 @@ class Registry:
             if "get" in served.strategy.verbs:
                 found.setdefault(served.strategy.storage, served.primary)
         return found
-
-
-def revision_of(document: Document) -> Revision:
-    """The resourceVersion in an object's metadata; ABSENT when there is none."""
-    value: Any = document.get("metadata", {}).get("resourceVersion")
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else ABSENT
