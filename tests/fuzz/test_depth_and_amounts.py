@@ -1,5 +1,6 @@
 """Objects that grow by patches, and amounts out of all proportion: refused with a reason, and never a failure of the server."""
 
+import time
 from typing import Any
 
 import pytest
@@ -96,6 +97,30 @@ async def test_indexes_of_thousands_of_digits_are_refused(indexes: str) -> None:
         answer = await api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "a"}, "spec": spec})
         assert answer.code == 422
         assert "too large index" in answer.doc["message"]
+
+
+def owner(uid: int, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "A", "name": "a", "uid": str(uid), **more}
+
+
+async def test_tens_of_thousands_of_owners_are_compared_once_each() -> None:
+    """Nobody else is answered meanwhile. To compare each with all others took minutes."""
+    async with running() as api:
+        body = {"metadata": {"name": "a", "ownerReferences": [*map(owner, range(30_000)), owner(7)]}}
+        began = time.process_time()
+        answer = await api.post(f"{MAPS}?dryRun=All", body)
+        assert (answer.code, len(answer.doc["metadata"]["ownerReferences"])) == (201, 30_000)
+        assert answer.warnings[0].endswith("please fix your requests; duplicate UID(s) observed: 7")
+        assert time.process_time() - began < 10
+
+
+async def test_thousands_of_controlling_owners_are_not_each_told_with_all_others() -> None:
+    async with running() as api:
+        owners = [owner(uid, controller=True) for uid in range(3_000)]
+        answer = await api.post(MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+        assert answer.code == 422
+        assert "Only one reference can have Controller set to true" in answer.doc["message"]
+        assert len(answer.raw) < 10_000_000
 
 
 async def test_what_is_kept_can_be_listed_in_every_form_however_deep_it_is() -> None:
