@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from tests.server.api import Api, running
 from trimtab.model.quantity import Quantity
+from trimtab.model.schema import Schema
 from trimtab.model.schema.native import _quantity
+from trimtab.server.auth.aggregation import aggregated_rules
+from trimtab.server.lifecycle.roles import _same
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYS = "/apis/deep.example.com/v1/anys"
@@ -121,6 +124,30 @@ async def test_thousands_of_controlling_owners_are_not_each_told_with_all_others
         assert answer.code == 422
         assert "Only one reference can have Controller set to true" in answer.doc["message"]
         assert len(answer.raw) < 10_000_000
+
+
+def test_thousands_of_problems_in_a_keyed_list_are_compared_with_the_old_state_once_each() -> None:
+    """Each was looked for among all items of the old list."""
+    item = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer", "maximum": 5}}}
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
+    schema = Schema(lambda: {"type": "object", "properties": {"spec": {"type": "object", "properties": {"l": keyed}}}})
+    old, new = ({"spec": {"l": [{"k": f"k{i}", "v": v} for i in range(20_000)]}} for v in (7, 8))
+    new["spec"]["l"][19_999]["v"] = 7  # as it was
+    began = time.process_time()
+    errors = schema.walk(new, old).errors
+    assert (len(errors), errors[-1].path) == (19_999, "spec.l[19998].v")
+    assert time.process_time() - began < 10
+
+
+def test_roles_of_thousands_of_rules_are_gathered_and_compared_once_each() -> None:
+    rules = [{"apiGroups": [""], "resources": [f"r{i}"], "verbs": ["get"]} for i in range(10_000)]
+    source = {"metadata": {"name": "a", "labels": {"x": "y"}}, "rules": [*rules, rules[0]]}
+    chosen = {"clusterRoleSelectors": [{"matchLabels": {"x": "y"}}]}
+    began = time.process_time()
+    found = aggregated_rules({"metadata": {"name": "b"}, "aggregationRule": chosen}, [source])
+    assert found == rules
+    assert _same(found, rules[::-1])
+    assert time.process_time() - began < 5
 
 
 async def test_what_is_kept_can_be_listed_in_every_form_however_deep_it_is() -> None:
