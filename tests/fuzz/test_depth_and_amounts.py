@@ -1,5 +1,6 @@
 """Objects that grow by patches, and amounts out of all proportion: refused with a reason, and never a failure of the server."""
 
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,10 @@ from hypothesis import strategies as st
 
 from tests.server.api import Api, running
 from trimtab.model.quantity import Quantity
+from trimtab.model.schema import Schema
 from trimtab.model.schema.native import _quantity
+from trimtab.server.auth.aggregation import aggregated_rules
+from trimtab.server.lifecycle.roles import _same
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYS = "/apis/deep.example.com/v1/anys"
@@ -46,6 +50,104 @@ def nested(depth: int) -> Any:
 
 def deep(name: str, depth: int) -> dict[str, Any]:
     return {"apiVersion": "deep.example.com/v1", "kind": "Any", "metadata": {"name": name}, "spec": nested(depth)}
+
+
+LONG = "9" * 5000  # Python reads no number of more than 4300 digits
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{MAPS}?resourceVersion={LONG}",
+        f"{MAPS}?resourceVersion={2**64}",
+        f"{MAPS}?watch=true&resourceVersion={LONG}",
+        f"{MAPS}?resourceVersionMatch=Exact&resourceVersion={LONG}",
+        f"{MAPS}/kube-root-ca.crt?resourceVersion={LONG}",
+        f"{MAPS}?limit={LONG}",
+        f"{MAPS}?limit=1_0",
+        f"{MAPS}?timeoutSeconds={LONG}",
+    ],
+)
+async def test_numbers_of_thousands_of_digits_are_refused_in_parameters(url: str) -> None:
+    async with running() as api:
+        assert (await api.get(url)).code == 400
+
+
+@pytest.mark.parametrize("share", [f"{LONG}%", f"{'0' * 5000}{LONG}%"])
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment", "PodDisruptionBudget"])
+async def test_shares_of_thousands_of_digits_are_refused(kind: str, share: str) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    selected = {"selector": {"matchLabels": {"a": "b"}}}
+    rolling = {"rollingUpdate": {"maxUnavailable": share}}
+    url, spec = {
+        "DaemonSet": ("apps/v1/namespaces/default/daemonsets", {"updateStrategy": rolling, "template": template}),
+        "Deployment": ("apps/v1/namespaces/default/deployments", {"strategy": rolling, "template": template}),
+        "PodDisruptionBudget": ("policy/v1/namespaces/default/poddisruptionbudgets", {"minAvailable": share}),
+    }[kind]
+    async with running() as api:
+        answer = await api.post(f"/apis/{url}", {"metadata": {"name": "a"}, "spec": {**selected, **spec}})
+        assert answer.code == 422
+        assert "must not be greater than 100%" in answer.doc["message"]
+
+
+@pytest.mark.parametrize("indexes", [LONG, f"0-{LONG}", f"+{LONG},1"])
+async def test_indexes_of_thousands_of_digits_are_refused(indexes: str) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    policy = {"rules": [{"succeededIndexes": indexes}]}
+    spec = {"completionMode": "Indexed", "completions": 3, "successPolicy": policy, "template": template}
+    async with running() as api:
+        answer = await api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "a"}, "spec": spec})
+        assert answer.code == 422
+        assert "too large index" in answer.doc["message"]
+
+
+def owner(uid: int, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "A", "name": "a", "uid": str(uid), **more}
+
+
+async def test_tens_of_thousands_of_owners_are_compared_once_each() -> None:
+    """Nobody else is answered meanwhile. To compare each with all others took minutes."""
+    async with running() as api:
+        body = {"metadata": {"name": "a", "ownerReferences": [*map(owner, range(30_000)), owner(7)]}}
+        began = time.process_time()
+        answer = await api.post(f"{MAPS}?dryRun=All", body)
+        assert (answer.code, len(answer.doc["metadata"]["ownerReferences"])) == (201, 30_000)
+        assert answer.warnings[0].endswith("please fix your requests; duplicate UID(s) observed: 7")
+        assert time.process_time() - began < 10
+
+
+async def test_thousands_of_controlling_owners_are_not_each_told_with_all_others() -> None:
+    async with running() as api:
+        owners = [owner(uid, controller=True) for uid in range(3_000)]
+        answer = await api.post(MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+        assert answer.code == 422
+        assert "Only one reference can have Controller set to true" in answer.doc["message"]
+        assert len(answer.raw) < 10_000_000
+
+
+def test_thousands_of_problems_in_a_keyed_list_are_compared_with_the_old_state_once_each() -> None:
+    """Each was looked for among all items of the old list."""
+    item = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer", "maximum": 5}}}
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
+    schema = Schema(lambda: {"type": "object", "properties": {"spec": {"type": "object", "properties": {"l": keyed}}}})
+    old, new = ({"spec": {"l": [{"k": f"k{i}", "v": v} for i in range(20_000)]}} for v in (7, 8))
+    new["spec"]["l"][19_999]["v"] = 7  # as it was
+    began = time.process_time()
+    errors = schema.walk(new, old).errors
+    assert (len(errors), errors[-1].path) == (19_999, "spec.l[19998].v")
+    assert time.process_time() - began < 10
+
+
+def test_roles_of_thousands_of_rules_are_gathered_and_compared_once_each() -> None:
+    rules = [{"apiGroups": [""], "resources": [f"r{i}"], "verbs": ["get"]} for i in range(10_000)]
+    source = {"metadata": {"name": "a", "labels": {"x": "y"}}, "rules": [*rules, rules[0]]}
+    chosen = {"clusterRoleSelectors": [{"matchLabels": {"x": "y"}}]}
+    began = time.process_time()
+    found = aggregated_rules({"metadata": {"name": "b"}, "aggregationRule": chosen}, [source])
+    assert found == rules
+    assert _same(found, rules[::-1])
+    assert time.process_time() - began < 5
 
 
 async def test_what_is_kept_can_be_listed_in_every_form_however_deep_it_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -39,6 +40,32 @@ def holding(*rules: dict[str, Any]) -> Authorizer:
 
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 ALL = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
+
+
+MANY = [f"w{i}" for i in range(300)]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [{"apiGroups": MANY, "resources": MANY, "verbs": MANY}],
+        [{"apiGroups": [""], "resources": [f"r{i}"], "verbs": ["get"]} for i in range(3000)],
+    ],
+)
+def test_rules_that_would_take_minutes_to_compare_are_refused_at_once(rules: list[dict[str, Any]]) -> None:
+    """A few words may mean millions of rights, and nobody else is answered while they are compared."""
+    held = [{"apiGroups": [""], "resources": [f"s{i}"], "verbs": ["get"]} for i in range(3000)]
+    began = time.process_time()
+    with pytest.raises(StatusError, match="too many to be compared") as caught:
+        check_escalation(holding(*held), BOB, "roles", role("x", *rules), namespace="n")
+    assert caught.value.code == 403
+    assert time.process_time() - began < 5
+
+
+def test_what_is_held_as_a_whole_may_be_granted_however_much_it_is() -> None:
+    rule = {"apiGroups": MANY, "resources": MANY, "verbs": MANY}
+    check_escalation(holding(rule), BOB, "roles", role("x", rule), namespace="n")
+    check_escalation(holding(*ALL), BOB, "roles", role("x", rule), namespace="n")
 
 
 def test_a_role_with_rules_that_are_not_held_is_refused_naming_them() -> None:

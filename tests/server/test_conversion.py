@@ -491,3 +491,16 @@ async def test_without_a_webhook_versions_do_not_default_each_other(api: Api) ->
     await defined(api, definition(None))
     await api.post(FLAT, flat("a", note="n"))
     assert (await api.get(f"{BOXED}/a")).doc["spec"] == {"note": "n", "kept": "by v1"}
+
+
+async def test_without_a_webhook_what_is_written_in_another_version_is_defaulted_by_the_stored_one(api: Api) -> None:
+    """And pruned: the bytes that are handed out are those of the version that is stored."""
+    await defined(api, definition(None))
+    made = await api.post(BOXED, boxed("a", note="n", box={"size": 3}))
+    assert (await api.get(f"{FLAT}/a")).doc["spec"] == {"note": "n", "kept": "by v1"}
+    changed = await api.merge(f"{BOXED}/a", {"spec": {"note": "m", "box": {"size": 4}}})
+    assert (await api.get(f"{FLAT}/a")).doc["spec"] == {"note": "m", "kept": "by v1"}
+    assert [one.doc["spec"] for one in (made, changed)] == [
+        {"note": "n", "kept": "by v1"},
+        {"note": "m", "kept": "by v1"},
+    ]

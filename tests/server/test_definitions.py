@@ -1,5 +1,8 @@
 """Custom resource definitions, from their creation to their end."""
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from trimtab.store.memory import MemoryStore
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/sea.example.com/v1/namespaces/default/boats"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def definition(name: str = "boats.sea.example.com", **names: Any) -> dict[str, Any]:
@@ -190,6 +194,64 @@ async def test_a_deleted_definition_takes_its_objects_along(api: Api) -> None:
     await api.merge(f"{BOATS}/a", {"metadata": {"finalizers": None}})
     await api.gone(f"{DEFINITIONS}/boats.sea.example.com")
     await api.gone(BOATS)
+
+
+@pytest.mark.parametrize("accept", ["application/json", TABLE])
+@pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c")])
+async def test_a_watch_tells_what_goes_with_a_definition_and_ends_with_it(
+    api: Api, accept: str, names: tuple[str, ...]
+) -> None:
+    await launch(api)
+    for name in names:
+        await api.post(BOATS, boat(name))
+    revision = (await api.get(BOATS)).doc["metadata"]["resourceVersion"]
+    async with api.watch(f"{BOATS}?watch=true&resourceVersion={revision}", accept=accept) as event:
+        following = asyncio.create_task(_until_it_ends(event))
+        await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+        assert await following == ["DELETED"] * len(names)
+    assert (await api.get(BOATS)).code == 404
+
+
+async def test_a_watch_goes_on_while_an_object_holds_the_definition(api: Api) -> None:
+    await launch(api)
+    await api.post(BOATS, {**boat("a"), "metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
+    revision = (await api.get(BOATS)).doc["metadata"]["resourceVersion"]
+    async with api.watch(f"{BOATS}?watch=true&resourceVersion={revision}") as event:
+        await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+        assert "deletionTimestamp" in (await event())["object"]["metadata"]
+        await api.merge(f"{BOATS}/a", {"metadata": {"finalizers": None}})
+        assert await _until_it_ends(event) == ["DELETED"]
+
+
+async def test_a_watch_that_begins_while_its_kind_goes_ends(api: Api) -> None:
+    """It lists first, and finds the kind gone when it would go on to follow."""
+    await launch(api)
+    served = api.server.registry.find("sea.example.com", "v1", "boats")
+    assert served is not None
+    async with api.watch(f"{BOATS}?watch=true") as event:
+        api.server.registry.remove("sea.example.com", "v1", "boats")
+        assert await _until_it_ends(event) == []
+    api.server.registry.add(served)
+
+
+async def _until_it_ends(event: Callable[[], Any]) -> list[str]:
+    """The types of the events until the watch ends."""
+    seen = []
+    with contextlib.suppress(StopAsyncIteration):
+        while True:
+            seen.append((await event())["type"])
+    return seen
+
+
+async def test_a_definition_that_is_ending_can_still_be_written(api: Api) -> None:
+    """Its own finalizer has no domain, which other built-in kinds may not have."""
+    await launch(api)
+    await api.post(BOATS, {**boat("a"), "metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
+    await api.delete(f"{DEFINITIONS}/boats.sea.example.com")
+    changed = await api.merge(f"{DEFINITIONS}/boats.sea.example.com", {"metadata": {"labels": {"a": "b"}}})
+    assert (changed.code, changed.doc["metadata"]["labels"]) == (200, {"a": "b"})
+    await api.merge(f"{DEFINITIONS}/boats.sea.example.com", {"metadata": {"finalizers": None}})
+    await api.gone(f"{DEFINITIONS}/boats.sea.example.com")
 
 
 async def test_definitions_and_objects_are_there_after_a_restart() -> None:

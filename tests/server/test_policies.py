@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ import pytest
 from tests.server.api import Answer, Api, config_map
 from trimtab.server.admission.request import AdmissionRequest
 from trimtab.server.auth.identity import User
+from trimtab.server.auth.pki import ensure_pki
+from trimtab.server.auth.tokens import TokenKey
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
@@ -96,6 +99,18 @@ async def test_what_is_gone_refuses_nothing(api: Api) -> None:
     assert (await api.post(BAD, config_map("a"))).code == 422
     await api.delete(f"{BINDINGS}/b")
     await answered(lambda: api.post(BAD, config_map("a")), 201)
+
+
+async def test_a_policy_that_refuses_everything_can_be_repaired(api: Api) -> None:
+    """Nobody could ever write again if it judged policies and bindings, too."""
+    everything = rule(apiGroups=["*"], apiVersions=["*"], resources=["*/*"])
+    await enforced(api, policy("false", matchConstraints={"resourceRules": [everything]}))
+    assert (await api.post(BAD, config_map("a"))).code == 422
+    assert (await api.merge(f"{POLICIES}/p", {"metadata": {"labels": {"a": "b"}}})).code == 200
+    assert (await api.post(f"{BINDINGS}?dryRun=All", binding(name="c"))).code == 201
+    assert (await api.delete(f"{BINDINGS}/b")).code == 200
+    await answered(lambda: api.post(BAD, config_map("a")), 201)
+    assert (await api.delete(f"{POLICIES}/p")).code == 200
 
 
 @pytest.mark.parametrize(("reason", "code"), [("Forbidden", 403), ("Invalid", 422), ("RequestEntityTooLarge", 413)])
@@ -275,6 +290,32 @@ async def test_an_expression_that_costs_too_much_ends(api: Api) -> None:
     many = "[" + ",".join(["1"] * 300) + "]"
     await enforced(api, policy(f"{many}.all(x, {many}.all(y, {many}.all(z, x + y + z < 10)))"))
     assert "cost limit exceeded" in refusal(await api.post(BAD, config_map("a")))
+
+
+@pytest.mark.parametrize(
+    ("door", "body", "expression"),
+    [
+        ("serviceaccounts/default/token", {"spec": {}}, "object.spec.expirationSeconds > 3600"),
+        ("serviceaccounts/default/token", {"spec": {}}, "object.spec.audiences == ['others']"),
+        ("pods/a/eviction", {"kind": "Eviction"}, "object.kind != 'Eviction' || object.metadata.name != 'a'"),
+        ("pods/a/binding", {"kind": "Binding", "target": {"name": "n"}}, "object.target.name != 'n'"),
+    ],
+)
+async def test_what_is_created_at_a_door_of_an_object_is_judged(
+    api: Api, tmp_path: Path, door: str, body: dict[str, Any], expression: str
+) -> None:
+    resource, name, part = door.split("/")
+    api.server.token_key = TokenKey(ensure_pki(tmp_path).service_account_key.read_bytes())
+    if resource == "pods":
+        pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert (await api.post("/api/v1/namespaces/default/pods", pod)).code == 201
+    one = rule(operations=["CREATE"], resources=[f"{resource}/{part}"])
+    await enforced(api, policy(expression, matchConstraints={"resourceRules": [one]}))
+    answer = await api.post(f"/api/v1/namespaces/default/{door}", body)
+    assert refusal(answer).startswith(f'{resource} "{name}" is forbidden: ValidatingAdmissionPolicy')
+    assert (await api.get(f"/api/v1/namespaces/default/{resource}/{name}")).doc.get("spec", {}).get("nodeName") is None
+    await api.delete(f"{BINDINGS}/b")
+    await answered(lambda: api.post(f"/api/v1/namespaces/default/{door}", body), 201)
 
 
 async def test_the_status_says_which_generation_was_seen(api: Api) -> None:

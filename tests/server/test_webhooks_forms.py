@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from tests.server.api import Api, config_map
 from tests.server.test_webhooks import Peer, authority, hook, patching, peer, setting
 from trimtab.server.admission.webhooks import MUTATING, VALIDATING
+from trimtab.server.auth.pki import ensure_pki
+from trimtab.server.auth.tokens import TokenKey
 
 __all__ = ["authority", "peer"]  # fixtures
 
@@ -101,6 +104,18 @@ async def test_a_patch_of_the_scale_sets_the_replicas_of_the_object(api: Api, pe
     answer = await api.merge(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 2}})
     assert (answer.doc["kind"], answer.doc["spec"]) == ("Scale", {"replicas": 7})
     assert (await api.get(f"{DEPLOYMENTS}/d")).doc["spec"]["replicas"] == 7
+
+
+async def test_a_request_for_a_token_is_shown_and_changed(api: Api, peer: Peer, tmp_path: Path) -> None:
+    api.server.token_key = TokenKey(ensure_pki(tmp_path).service_account_key.read_bytes())
+    peer.behaviour["/m"] = patching(setting("/spec/expirationSeconds", 700))
+    await install(api, peer, MUTATING, hook(peer, "/m", rules=[on("", "v1", "serviceaccounts/token")]))
+    answer = await api.post("/api/v1/namespaces/default/serviceaccounts/default/token", {"spec": {}})
+    assert (answer.code, answer.doc["spec"]["expirationSeconds"]) == (201, 700)
+    request = shown(peer)
+    assert request["kind"] == {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
+    assert (request["resource"]["resource"], request["subResource"]) == ("serviceaccounts", "token")
+    assert (request["object"]["kind"], request["object"]["spec"]) == ("TokenRequest", {"expirationSeconds": 3600})
 
 
 async def test_an_equivalent_version_is_converted_for_the_webhook(api: Api, peer: Peer) -> None:

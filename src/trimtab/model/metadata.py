@@ -25,6 +25,9 @@ NameCheck = Callable[[str, bool], Sequence[str]]
 ANNOTATIONS_LIMIT = 262_144
 """Bytes of all keys and values of annotations together."""
 
+MOST_TOLD = 5
+"""Errors that each show a whole list."""
+
 
 def decode(meta: Document, *, native: bool = False) -> Walk:
     """Drop nulls and unknown fields. Errors are `Undecodable`: values that do not fit the Go struct. Paths begin with
@@ -204,7 +207,7 @@ def _size(text: str) -> int:
 
 def _owners(meta: Mapping[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
-    first = ""
+    first, told = "", 0
     owners = meta.get("ownerReferences") or ()
     for owner in owners:
         version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
@@ -217,7 +220,8 @@ def _owners(meta: Mapping[str, Any]) -> list[FieldError]:
             errors.append(_invalid("ownerReferences", owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             name = f"{kind}/{owner.get('name') or ''}"
-            if first:
+            if first and told < MOST_TOLD:
+                told += 1
                 found = f'Found "true" in references for {first} and {name}'
                 detail = f"Only one reference can have Controller set to true. {found}"
                 errors.append(_invalid("ownerReferences", owners, detail))

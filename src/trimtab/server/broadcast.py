@@ -84,7 +84,8 @@ class Broadcast:
         return len(self._sinks)
 
     def end(self) -> None:
-        """Let all go; who wants more asks anew."""
+        """Let all go; who wants more asks anew, and does not find this one."""
+        self._done()
         for sink in list(self._sinks):
             sink.end(b"")
 
@@ -184,11 +185,18 @@ Key = tuple[Hashable, ...]
 """What is watched (the resource, then the version) and how."""
 
 
+class Reader(Protocol):
+    """A watcher that reads for itself."""
+
+    def end(self) -> None: ...
+
+
 class Broadcasts:
-    """The broadcasts that are running, by what and how they are watched."""
+    """The broadcasts that are running, by what and how they are watched; and who watches without one."""
 
     def __init__(self) -> None:
         self._running: dict[Key, Broadcast] = {}
+        self._readers: dict[Key, set[Reader]] = {}  # by resource and version
         self.terminated: dict[str, int] = {}  # watches that were cut off, by resource
 
     def get(self, key: Key) -> Broadcast | None:
@@ -209,6 +217,17 @@ class Broadcasts:
         for key, running in list(self._running.items()):
             if key[:2] == kind:
                 running.end()
+        for reader in tuple(self._readers.get(kind, ())):
+            reader.end()
+
+    def add_reader(self, kind: Key, reader: Reader) -> None:
+        self._readers.setdefault(kind, set()).add(reader)
+
+    def remove_reader(self, kind: Key, reader: Reader) -> None:
+        readers = self._readers[kind]
+        readers.discard(reader)
+        if not readers:
+            del self._readers[kind]
 
     def watchers(self) -> dict[str, int]:
         """How many follow each resource."""

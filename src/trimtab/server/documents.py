@@ -22,6 +22,11 @@ from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 
+REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such "
+    "requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
+MAX_REPEATED = 20
 MAX_PROBLEMS = 500  # of a kind that are told; a body made of mistakes must not cost more than it is worth
 
 
@@ -117,12 +122,16 @@ def tidy(metadata: Document) -> None:
 
 
 def _drop_repeated_owners(request: Request, metadata: Document) -> None:
-    """An owner counts once."""
-    owners = metadata["ownerReferences"]
-    kept = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
-    if len(kept) < len(owners):
-        metadata["ownerReferences"] = kept
-        request.warn("metadata.ownerReferences contains duplicate entries; they were dropped")
+    """An owner counts once. There may be tens of thousands: each is looked at once."""
+    kept: dict[bytes, Document] = {}
+    repeated = [
+        str(owner.get("uid") or "")
+        for owner in metadata["ownerReferences"]
+        if kept.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner) is not owner
+    ]
+    if repeated:
+        metadata["ownerReferences"] = list(kept.values())
+        request.warn(f"{REPEATED_OWNERS}{', '.join(repeated[:MAX_REPEATED])}")
 
 
 def check_place(document: Any, served: Served, target: Target) -> Document:

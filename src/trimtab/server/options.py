@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from trimtab.model.schema import gotext
 from trimtab.model.selectors import FieldSelector, LabelSelector
 
 META = "meta.k8s.io"
+MOST_DIGITS = 30
+"""More than any number of 64 bits has, and fewer than Python refuses to read."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 
 
@@ -216,18 +220,19 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     value = query.get(name)
     if not value:
         return 0
-    try:
-        number = int(value)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None
-    if not -(2**63) <= number < 2**63:
+    if not _WHOLE.fullmatch(value):
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    if len(value) > MOST_DIGITS or not -(2**63) <= (number := int(value)) < 2**63:
         raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
     return number
 
 
 def revision_of(text: str) -> int:
     """A resourceVersion parameter as a number."""
+    why = "invalid syntax"
     if text.isascii() and text.isdigit():
-        return int(text)
-    detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        if len(text) <= MOST_DIGITS and (number := int(text)) < 2**64:
+            return number
+        why = "value out of range"
+    detail = f'strconv.ParseUint: parsing "{text}": {why}'
     raise bad_request(f"invalid resource version: {FieldError('resourceVersion', FieldProblem.INVALID, text, detail)}")

@@ -19,6 +19,8 @@ from trimtab.model.errors import (
 )
 from trimtab.model.selectors import LabelSelector
 from trimtab.server import body, deletes
+from trimtab.server.admission import parts
+from trimtab.server.builtin.native import kind
 from trimtab.server.http import Answer, Request, json_response
 from trimtab.server.options import delete_options, write_options
 from trimtab.server.registry import Served
@@ -29,6 +31,8 @@ from trimtab.store.contract import Query
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
+EVICTION = kind("io.k8s.api.policy.v1.Eviction", "evictions", group="policy")
+BINDING = kind("io.k8s.api.core.v1.Binding", "bindings")
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 UNGUARDED = ("Succeeded", "Failed", "Pending")
@@ -46,6 +50,10 @@ async def evict(server: Server, request: Request, pods: Served, target: Target) 
     if own is not None and not isinstance(own, dict):
         raise bad_request("Eviction: deleteOptions must be an object")
     options = delete_options({k: v for k, v in request.query.items() if k == "dryRun"}, own)
+    document, admit = await parts.mutated(
+        server, request, pods, target, _named(document, target), form=EVICTION, dry_run=options.dry_run
+    )
+    await admit(document)
     _, pod = await pods.load(target.namespace, target.name)
     if (pod.get("status") or {}).get("phase") not in UNGUARDED and not pod["metadata"].get("deletionTimestamp"):
         await _spend(server, pod, dry_run=options.dry_run)
@@ -57,7 +65,11 @@ async def bind(server: Server, request: Request, pods: Served, target: Target) -
     """Give a Pod its node."""
     document = _decoded(request, "Binding")
     options = write_options(request.query, "CreateOptions")
+    document, admit = await parts.mutated(
+        server, request, pods, target, _named(document, target), form=BINDING, dry_run=options.dry_run
+    )
     _check_target(document, target.name)
+    await admit(document)
     node, labels = document["target"]["name"], _metadata(document).get("annotations") or {}
     _, pod = await pods.load(target.namespace, target.name)
     _check_bindable(pod, target.name)
@@ -157,6 +169,10 @@ def _decoded(request: Request, kind: str) -> Document:
     if not isinstance(document, dict) or (document.get("kind") or kind) != kind:
         raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
     return document
+
+
+def _named(document: Document, target: Target) -> Document:
+    return {**document, "metadata": {**_metadata(document), "name": target.name, "namespace": target.namespace}}
 
 
 def _metadata(document: Document) -> Mapping[str, Any]:

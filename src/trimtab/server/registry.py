@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,7 +18,7 @@ from trimtab.model.errors import bad_request, not_found
 from trimtab.model.schema import Schema
 from trimtab.server.backend import Backend, TurnTaking
 from trimtab.server.strategy import Document, Strategy
-from trimtab.store.contract import ABSENT, Entry, Key, Op, Revision, Write
+from trimtab.store.contract import Entry, Key, Op, Revision, Write
 
 if TYPE_CHECKING:
     from trimtab.server.conversion.versions import Versions
@@ -136,8 +136,7 @@ class Served:
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         stored = document
         if self.stored is not self:
-            stored = self.strategy.to_storage(document)
-            stored |= {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
+            stored = self._as_stored(document)
         marked = {**stored, "metadata": {**stored["metadata"], "resourceVersion": _MARK_VALUE}}
         head, _, tail = self.stored.encode_within(marked).partition(_MARK)
         fields = self.stored.strategy.fields(stored)
@@ -154,6 +153,17 @@ class Served:
             expect=expect,
             expires=expires,
         )
+
+    def _as_stored(self, document: Document) -> Document:
+        """The object in the form that the backend has. Bytes are handed out as they are where the schema is the one that
+        they were written under, so they must have what that schema has: on the real server each read would do it."""
+        head = {"kind": self.stored.kind.kind, "apiVersion": self.stored.kind.api_version}
+        if not self.schemas:
+            return self.strategy.to_storage(document) | head
+        stored: Document = orjson.loads(orjson.dumps(document)) | head
+        self.stored.kind.schema.prune(stored)
+        self.stored.kind.schema.default(stored)
+        return stored
 
     async def load(self, namespace: str, name: str) -> tuple[Entry, Document]:
         """The object at a name, or 404."""
@@ -213,9 +223,3 @@ class Registry:
             if "get" in served.strategy.verbs:
                 found.setdefault(served.strategy.storage, served.primary)
         return found
-
-
-def revision_of(document: Document) -> Revision:
-    """The resourceVersion in an object's metadata; ABSENT when there is none."""
-    value: Any = document.get("metadata", {}).get("resourceVersion")
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else ABSENT

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import orjson
 
 from trimtab.model import metadata as object_meta
 from trimtab.model.errors import FieldError, StatusError, already_exists, bad_request, conflict, internal, invalid
@@ -27,12 +28,14 @@ from trimtab.server.options import WriteOptions
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
-from trimtab.store.contract import ABSENT, Conflict, Entry, Op, TooLarge
+from trimtab.store.contract import ABSENT, Conflict, Entry, Key, Op, TooLarge
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
 
 ATTEMPTS = 5
+GENERIC = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+"""Groups of built-in kinds whose finalizers need no domain; that of a definition which ends has none."""
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -87,8 +90,8 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
     key = served.key(new["metadata"].get("namespace", ""), new["metadata"]["name"])
     charge = await _charged(intent, new, None)
     if intent.options.dry_run:
-        if await served.backend.get(key) is not None:
-            raise already_exists(served.kind.plural, served.kind.group, key.name)
+        if (there := await served.backend.get(key)) is not None:
+            raise _taken(served, key, there)
         await _rehearse(served, new, ABSENT)
         if given:
             new["metadata"]["resourceVersion"] = given
@@ -98,10 +101,10 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
             if given not in (None, "", "0") and not applied:
                 raise bad_request("resourceVersion should not be set on objects to be created")
             entry = await _commit(served, served.write(new, ABSENT, expires=server.expiry(served)))
-    except Conflict:
+    except Conflict as error:
         if applied:
             raise
-        raise already_exists(served.kind.plural, served.kind.group, key.name) from None
+        raise _taken(served, key, error.current) from None
     if key.resource == DEFINITIONS:
         await server.definitions.decided(entry.revision)
     return Response(code=201, body=served.rendered(entry))
@@ -235,7 +238,7 @@ def _metadata_errors(served: Served, new: Document, old: Document | None) -> lis
     before = old["metadata"] if old else None
     check = served.strategy.name_check
     errors = object_meta.validate(new["metadata"], namespaced=served.kind.namespaced, old=before, name_check=check)
-    if served.strategy.native and new["metadata"].get("finalizers"):
+    if new["metadata"].get("finalizers") and served.strategy.native and served.kind.group not in GENERIC:
         errors += object_meta.finalizer_errors(new["metadata"])
     return errors
 
@@ -258,6 +261,14 @@ async def _manage(intent: Intent, new: Document, old: Document | None) -> None:
         new["metadata"]["managedFields"] = managed
     else:
         new["metadata"].pop("managedFields", None)
+
+
+def _taken(served: Served, key: Key, there: Entry | None) -> StatusError:
+    """The name has an object already; who reads it shall know whether to wait."""
+    refusal = already_exists(served.kind.plural, served.kind.group, key.name)
+    if there is not None and orjson.loads(there.value)["metadata"].get("deletionTimestamp"):
+        refusal.message = f"object is being deleted: {refusal.message}"
+    return refusal
 
 
 def check_uid(served: Served, new: Document, entry: Entry, old: Document) -> None:

@@ -20,10 +20,13 @@ from trimtab.model.errors import (
     unsupported_media_type,
 )
 from trimtab.server import body, negotiate, patches, reads, writes
-from trimtab.server.auth.token_requests import create_token
+from trimtab.server.admission import parts
+from trimtab.server.auth.token_requests import create_token, with_lifetime
 from trimtab.server.builtin import scale
+from trimtab.server.builtin.review import TOKEN_REQUEST
 from trimtab.server.http import Answer, Request, Response, json_response
 from trimtab.server.negotiate import Form
+from trimtab.server.options import write_options
 from trimtab.server.patch import json_patch, merge
 from trimtab.server.pod_parts import POD_PARTS
 from trimtab.server.reader import StoreReader
@@ -148,6 +151,15 @@ class Subresources:
         server = self._server
         if server.token_key is None:
             raise StatusError(404, "NotFound", "this server issues no tokens", {})
+        document, admit = await parts.mutated(
+            server,
+            request,
+            served,
+            target,
+            with_lifetime(document),
+            form=TOKEN_REQUEST.kind,
+            dry_run=write_options(request.query, "CreateOptions").dry_run,
+        )
         made = await create_token(
             document,
             namespace=target.namespace,
@@ -157,6 +169,7 @@ class Subresources:
             issuer=server.issuer,
             audiences=server.audiences,
             now=server.clock.now().timestamp(),
+            admit=admit,
         )
         return json_response(made, 201)
 

@@ -2,7 +2,7 @@
 
 A change may cross the watcher's selector: then what was modified is ADDED or DELETED for this watcher. DELETED carries the
 last state that matched, at the revision of the change. A watcher that is too slow, or starts too far back, gets one ERROR
-event with code 410 and the end of the stream.
+event with code 410 and the end of the stream. A kind that goes, or is no longer what it was, ends its watches at once.
 """
 
 from __future__ import annotations
@@ -58,21 +58,27 @@ class _View:
         self.include = include
         self.fields = reads.stored_fields(served, options)
         self.headed = False  # the first Table carries the column definitions
+        self._deadline = 0.0
+        self._wait: asyncio.Timeout | None = None
 
     async def frames(self, target: Target) -> AsyncIterator[bytes | Handover]:
         """All events of the watch, framed, until its time is over; or, once it has caught up, a Handover."""
         timeout = self.options.timeout or random.uniform(1800, 3600)  # noqa: S311 - spreads reconnections
-        deadline = asyncio.get_running_loop().time() + timeout
+        self._deadline = asyncio.get_running_loop().time() + timeout
+        broadcasts, kind = self.server.broadcasts, self.served.kind
         try:
             since, initial = await self._start(target)
             if initial:
                 yield initial
-            if (handover := self._handover(target, since, deadline, timeout)) is not None:
+            if self._replaced():
+                return
+            if (handover := self._handover(target, since, timeout)) is not None:
                 yield handover
                 return
             batches = self.served.backend.watch(_query(self.served, target), since, heartbeat=HEARTBEAT)
+            broadcasts.add_reader((kind.resource, kind.version), self)
             try:
-                while (batch := await _next(batches, deadline)) is not None:
+                while (batch := await self._next(batches)) is not None:
                     framed = b"".join([frame for change in batch.changes if (frame := self.event(change))])
                     if not batch.changes:
                         framed = self.idle(batch.revision)
@@ -81,15 +87,32 @@ class _View:
                     since = batch.revision
                     if self._replaced():
                         return
-                    if (handover := self._handover(target, since, deadline, timeout)) is not None:
+                    if (handover := self._handover(target, since, timeout)) is not None:
                         yield handover
                         return
-                if timeout >= LONG and (last := self.idle(since)):
+                if timeout >= LONG and not self._replaced() and (last := self.idle(since)):
                     yield last
             finally:
+                broadcasts.remove_reader((kind.resource, kind.version), self)
                 await batches.aclose()
         except (StoreError, StatusError) as error:
             yield self.failure(error)
+
+    def end(self) -> None:
+        """End it while it reads for itself, once it has told what is there to be told."""
+        self._deadline = 0.0
+        if self._wait is not None and not self._wait.expired():
+            self._wait.reschedule(self._deadline)
+
+    async def _next(self, batches: Watch) -> Batch | None:
+        """The next batch, or None at the deadline. The time-out is around the wait alone: the reader's own time is its own."""
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._wait:
+                return await anext(batches)
+        except (TimeoutError, StopAsyncIteration):
+            return None
+        finally:
+            self._wait = None
 
     def _replaced(self) -> bool:
         """Whether the kind is no longer what it was when the watch began."""
@@ -97,7 +120,7 @@ class _View:
         found = self.server.registry.find(kind.group, kind.version, kind.plural)
         return found is None or (found is not self.served and found.with_lineage is not self.served)
 
-    def _handover(self, target: Target, since: Revision, deadline: float, timeout: float) -> Handover | None:
+    def _handover(self, target: Target, since: Revision, timeout: float) -> Handover | None:
         """None while the broadcast is ahead, and for Tables, whose first event is unlike the others."""
         if self.form.as_ is As.TABLE:
             return None
@@ -111,7 +134,7 @@ class _View:
             return None
         # It may be ahead of the broadcast when its time is over.
         farewell = (lambda: self.idle(max(since, running.revision))) if timeout >= LONG else bytes
-        return Handover(running, since, deadline, farewell)
+        return Handover(running, since, self._deadline, farewell)
 
     async def _start(self, target: Target) -> tuple[Revision, bytes]:
         """Where the stream begins, and the events that come before it."""
@@ -205,15 +228,6 @@ class _View:
         else:
             value = orjson.dumps({"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata})
         return b'{"type":"BOOKMARK","object":%s}\n' % value
-
-
-async def _next(batches: Watch, deadline: float) -> Batch | None:
-    """The next batch, or None at the deadline. The time-out is around the wait alone: the reader's own time is its own."""
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await anext(batches)
-    except (TimeoutError, StopAsyncIteration):
-        return None
 
 
 def _query(served: Served, target: Target) -> Query:

@@ -10,7 +10,7 @@ from ..verbs import apply, delete, get, json_patch, merge, post, put
 GROUP = "$id.example.com"
 NAME = f"things.{GROUP}"
 D = f"{DEFINITIONS}/{NAME}"
-THINGS = f"/apis/{GROUP}/v1/things"
+THINGS, NEW_THINGS = f"/apis/{GROUP}/v1/things", f"/apis/{GROUP}/v2/things"
 _SERVED = get(THINGS, until='ThingList"')
 
 
@@ -276,6 +276,18 @@ def _with(**changes: Any) -> dict[str, Any]:
     return document
 
 
+def _version(name: str, field: str, *, stored: bool) -> dict[str, Any]:
+    spec = {
+        "type": "object",
+        "properties": {"a": _TEXT, field: _TEXT, f"{field}er": {"type": "string", "default": name}},
+    }
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    return {"name": name, "served": True, "storage": stored, "schema": schema}
+
+
+_TWO = [_version("v1", "old", stored=True), _version("v2", "new", stored=False)]
+
+
 SCENARIOS: dict[str, list[Request]] = {
     **{f"schema: {name}": [post(f"{DEFINITIONS}?dryRun=All", definition(schema))] for name, schema in _SCHEMAS.items()},
     **{
@@ -360,6 +372,30 @@ SCENARIOS: dict[str, list[Request]] = {
         get(f"{DEFINITIONS}/others.{GROUP}", until="NotAccepted"),
         delete(f"{DEFINITIONS}/others.{GROUP}"),
         delete(D),
+    ],
+    "what another version writes": [
+        post(DEFINITIONS, definition(spec={"versions": _TWO})),
+        _SERVED,
+        post(NEW_THINGS, thing(apiVersion=f"{GROUP}/v2", spec={"a": "x", "new": "n"})),
+        get(f"{THINGS}/t"),
+        get(f"{NEW_THINGS}/t"),
+        merge(f"{NEW_THINGS}/t", {"spec": {"a": "y", "new": "m"}}),
+        get(f"{THINGS}/t"),
+        get(NEW_THINGS),
+        put(f"{THINGS}/t", thing(spec={"a": "z", "old": "o"})),
+        get(f"{NEW_THINGS}/t"),
+        delete(D),
+    ],
+    "while it ends": [
+        post(DEFINITIONS, _with()),
+        _SERVED,
+        post(THINGS, thing(metadata={"name": "t", "finalizers": ["example.com/x"]})),
+        delete(D),
+        get(D, until="InstanceDeletionInProgress"),
+        post(THINGS, thing(metadata={"name": "late"})),
+        merge(D, {"metadata": {"labels": {"a": "b"}}}),
+        post(DEFINITIONS, _with()),
+        merge(f"{THINGS}/t", {"metadata": {"finalizers": None}}),
     ],
     "a read-only subresource": [
         post(f"{DEFINITIONS}?dryRun=All", definition() | {"status": {"storedVersions": ["v7"]}})

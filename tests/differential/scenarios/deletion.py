@@ -126,5 +126,12 @@ SCENARIOS: dict[str, list[Request]] = {
         get("/api/v1/namespaces/n-$id/configmaps/a"),
         get("/apis/differential.trimtab.dev/v1/namespaces/n-$id/widgets/a"),
     ],
+    "whose name is asked for meanwhile": [
+        _HELD,
+        delete(A),
+        post(CONFIGMAPS, configmap()),
+        post(f"{CONFIGMAPS}?dryRun=All", configmap()),
+        merge(A, {"metadata": {"finalizers": None}}),
+    ],
     "then the same name again": [_MAP, delete(A), _MAP, get(A)],
 }

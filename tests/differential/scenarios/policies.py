@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..exchange import Request
-from ..kinds import CONFIGMAPS, DEPLOYMENTS, GAUGES, GROUP, SECRETS, configmap, deployment, gauge, secret
+from ..kinds import ACCOUNTS, CONFIGMAPS, DEPLOYMENTS, GAUGES, GROUP, SECRETS, configmap, deployment, gauge, secret
 from ..verbs import TABLE, delete, get, merge, post, put
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -62,6 +62,9 @@ def _refused(document: Any, path: str = CONFIGMAPS, said: str = "denied request"
     """Asked until the policy is known, without a trace."""
     return post(f"{path}?dryRun=All", document, until=said)
 
+
+_ALL = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+PODS = "/api/v1/namespaces/$ns/pods"
 
 _WRONG: dict[str, dict[str, Any]] = {
     "nothing in it": {"spec": {}},
@@ -356,6 +359,24 @@ SCENARIOS: dict[str, list[Request]] = {
     "parameters that are not asked for": _asked(policy("params != null", paramKind=_PARAMS), _refused(configmap("a"))),
     "a kind of parameters that is not served": _asked(
         policy("true", paramKind={"apiVersion": "none.example.com/v1", "kind": "None"}), _refused(configmap("a"))
+    ),
+    "policies and bindings are not judged": _asked(
+        policy("false", rules=[_ALL], matchConditions=[{"name": "mine", "expression": "!has(request.namespace)"}]),
+        merge(B, {"metadata": {"labels": {"a": "b"}}}),
+        put(B, binding("Warn")),
+    ),
+    "what is created at a door of an object": _asked(
+        policy("false", rules=[_ALL]),
+        _refused(configmap("a")),
+        post(f"{ACCOUNTS}/default/token", {"spec": {}}),
+        post(f"{ACCOUNTS}/default/token?dryRun=All", {"spec": {}}),
+        post(f"{ACCOUNTS}/none/token", {"spec": {}}),
+        post(f"{ACCOUNTS}/default/token", {"spec": {"expirationSeconds": 5}}),
+        post(f"{PODS}/a/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}),
+        post(
+            f"{PODS}/a/binding",
+            {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"name": "n"}},
+        ),
     ),
     "an expression that costs too much": _asked(
         policy("range(2000).all(x, range(2000).all(y, x + y < 10000))".replace("range(2000)", "[" + "1," * 299 + "1]")),

@@ -60,7 +60,7 @@ class Forms:
         """The object of a write after webhooks changed what they were shown of it."""
         assert request.object is not None  # noqa: S101 - a deletion is not changed
         if request.subresource != "scale":
-            self._check_kind(request.kind, mutated)
+            self._check_kind(request.form or request.kind, mutated, form=request.form)
             return mutated
         paths = request.kind.scale
         assert paths is not None  # noqa: S101 - it has the subresource
@@ -72,9 +72,10 @@ class Forms:
         place[last] = (mutated.get("spec") or {}).get("replicas", 0)
         return changed
 
-    def _check_kind(self, kind: Kind, mutated: Document) -> None:
+    def _check_kind(self, kind: Kind, mutated: Document, *, form: Kind | None) -> None:
         api_version, name = mutated.get("apiVersion"), mutated.get("kind")
-        if self._served(kind).strategy.native and (api_version, name) != (kind.api_version, kind.kind):
+        native = form is not None or self._served(kind).strategy.native
+        if native and (api_version, name) != (kind.api_version, kind.kind):
             scheme = 'in scheme "pkg/runtime/scheme.go:100"'
             raise internal(f'no kind "{name}" is registered for version "{api_version}" {scheme}')
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from trimtab.model.selectors import LabelSelector
 
 
@@ -14,12 +16,13 @@ def aggregated_rules(role: Mapping[str, Any], roles: Iterable[Mapping[str, Any]]
     if not selectors:
         return None
     by_name = sorted(roles, key=lambda other: str(other["metadata"]["name"]))
-    rules: list[dict[str, Any]] = []
+    rules: dict[bytes, dict[str, Any]] = {}  # each once, however many there are
     for document in selectors:
         selector = LabelSelector.from_document(document)
         for other in by_name:
             if other["metadata"]["name"] == role["metadata"]["name"]:
                 continue
             if selector.matches(other["metadata"].get("labels") or {}):
-                rules.extend(rule for rule in other.get("rules") or () if rule not in rules)
-    return rules
+                for rule in other.get("rules") or ():
+                    rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+    return list(rules.values())

@@ -6,6 +6,7 @@ names, labels and rules, so that installers and users find what they expect.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from trimtab.server.auth.aggregation import aggregated_rules
@@ -260,7 +261,7 @@ def reconciled(expected: Document, existing: Document | None) -> Document | None
         return None if same else {**existing, "aggregationRule": expected["aggregationRule"]}
     held = rules_of(existing)
     rules = existing.get("rules") or []
-    missing = [rule for rule in expected["rules"] if uncovered(held, rules_of({"rules": [rule]}))]
+    missing = [rule for rule in expected["rules"] if uncovered(held, rules_of({"rules": [rule]}), most=math.inf)]
     return {**existing, "rules": [*rules, *missing]} if missing else None
 
 

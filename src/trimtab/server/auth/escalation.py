@@ -12,7 +12,7 @@ from typing import Any
 from trimtab.model.errors import forbidden, not_found
 from trimtab.server.auth.identity import MASTERS, User
 from trimtab.server.auth.rbac import GROUP, Attributes, Authorizer, binding_of
-from trimtab.server.auth.rules import Rule, compacted, rules_of, uncovered
+from trimtab.server.auth.rules import Rule, TooMany, compacted, rules_of, uncovered
 from trimtab.server.auth.wording import quoted, quoted_list
 
 _FULL_AUTHORITY = (Rule(("*",), ("*",), ("*",)), Rule(("*",), non_resource_urls=("*",)))
@@ -81,7 +81,12 @@ def _check_binding(authorizer: Authorizer, user: User, plural: str, namespace: s
 def _escalation(authorizer: Authorizer, user: User, namespace: str, rules: Iterable[Rule]) -> str:
     """What `user` lacks of `rules`, as the message says it; empty when nothing."""
     held, unresolved = authorizer.rules_for(user, namespace)
-    missing = uncovered(held, rules)
+    try:
+        missing = uncovered(held, rules)
+    except TooMany:
+        return (
+            f"the rules are too many to be compared with those that user {quoted(user.name)} holds: grant fewer at once"
+        )
     if not missing:
         return ""
     lines = sorted({rule.compact() for rule in compacted(missing)})

@@ -9,6 +9,9 @@ import msgspec
 
 from trimtab.server.auth.wording import quoted_list
 
+MOST_COMPARISONS = 500_000
+"""Of rules with each other, for one write: about a second."""
+
 
 class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One PolicyRule."""
@@ -50,9 +53,16 @@ def rules_of(document: Mapping[str, Any]) -> tuple[Rule, ...]:
     )
 
 
-def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The parts of `wanted`, each of one verb, that no rule of `held` covers alone."""
-    held = tuple(held)
+class TooMany(Exception):  # noqa: N818 - it reads as what is wrong
+    """Rules that are not compared, since nobody else would be answered for long: a few words of one may mean millions."""
+
+
+def uncovered(held: Iterable[Rule], wanted: Iterable[Rule], *, most: float = MOST_COMPARISONS) -> list[Rule]:
+    """The parts of `wanted`, each of one verb, that no rule of `held` covers alone. Raises TooMany."""
+    held, wanted = tuple(dict.fromkeys(held)), tuple(dict.fromkeys(wanted))
+    _check_amount(len(wanted), held, most)
+    wanted = tuple(rule for rule in wanted if not any(_covers(owner, rule) for owner in held))  # as a whole
+    _check_amount(sum(map(_amount, wanted)), held, most)
     return [part for rule in wanted for part in breakdown(rule) if not any(_covers(owner, part) for owner in held)]
 
 
@@ -68,6 +78,17 @@ def breakdown(rule: Rule) -> list[Rule]:
     ]
     parts += [Rule((verb,), non_resource_urls=(url,)) for url in rule.non_resource_urls for verb in rule.verbs]
     return parts
+
+
+def _amount(rule: Rule) -> int:
+    """How many `breakdown` makes of it."""
+    named = len(rule.api_groups) * len(rule.resources) * (len(rule.resource_names) or 1)
+    return len(rule.verbs) * (named + len(rule.non_resource_urls))
+
+
+def _check_amount(parts: int, held: tuple[Rule, ...], most: float) -> None:
+    if parts * (len(held) + 1) > most:
+        raise TooMany
 
 
 def compacted(parts: Iterable[Rule]) -> list[Rule]:
@@ -92,7 +113,7 @@ def _url_covers(owner: str, path: str) -> bool:
 
 
 def _covers(owner: Rule, part: Rule) -> bool:
-    """`part` is one of `breakdown`."""
+    """Whether all that `part` says is said by `owner`."""
     return (
         ("*" in owner.verbs or set(part.verbs) <= set(owner.verbs))
         and ("*" in owner.api_groups or set(part.api_groups) <= set(owner.api_groups))

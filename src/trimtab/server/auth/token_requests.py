@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ GROUP = "authentication.k8s.io"
 DEFAULT_SECONDS, MIN_SECONDS, MAX_SECONDS = 3600, 600, 1 << 32
 
 Document = dict[str, Any]
+Admit = Callable[[Document], Awaitable[None]]
 
 
 async def create_token(
@@ -29,8 +30,10 @@ async def create_token(
     issuer: str,
     audiences: tuple[str, ...],
     now: float,
+    admit: Admit | None = None,
 ) -> Document:
-    """Answer a TokenRequest for the service account `namespace`/`name`. `audiences` are the server's own."""
+    """Answer a TokenRequest for the service account `namespace`/`name`. `audiences` are the server's own; `admit` is asked
+    about the request, with all that it did not say, before a token is made."""
     _check_shape(document)
     metadata = document.get("metadata") or {}
     _check_same(metadata, "name", name, name)
@@ -43,6 +46,15 @@ async def create_token(
     _check_seconds(seconds)
     wanted = tuple(spec.get("audiences") or audiences)
     reference = spec.get("boundObjectRef")
+    answer: Document = {
+        "kind": "TokenRequest",
+        "apiVersion": f"{GROUP}/v1",
+        "metadata": {**metadata, "name": name, "namespace": namespace, "creationTimestamp": _timestamp(now)},
+        "spec": {"audiences": list(wanted), "expirationSeconds": seconds, "boundObjectRef": reference or None},
+        "status": {"token": "", "expirationTimestamp": None},
+    }
+    if admit is not None:
+        await admit(answer)
     bound = await _resolve(reader, reference, namespace, name) if reference else {}
     claims = encode_claims(
         issuer=issuer,
@@ -53,13 +65,16 @@ async def create_token(
         now=now,
         seconds=seconds,
     )
-    return {
-        "kind": "TokenRequest",
-        "apiVersion": f"{GROUP}/v1",
-        "metadata": {**metadata, "name": name, "namespace": namespace, "creationTimestamp": _timestamp(now)},
-        "spec": {"audiences": list(wanted), "expirationSeconds": seconds, "boundObjectRef": reference or None},
-        "status": {"token": key.sign(claims), "expirationTimestamp": _timestamp(now + seconds)},
-    }
+    status = {"token": key.sign(claims), "expirationTimestamp": _timestamp(now + seconds)}
+    return answer | {"status": status}
+
+
+def with_lifetime(document: Mapping[str, Any]) -> Document:
+    """A well-formed TokenRequest with the lifetime that it means."""
+    _check_shape(document)
+    spec = document.get("spec") or {}
+    seconds = DEFAULT_SECONDS if spec.get("expirationSeconds") is None else spec["expirationSeconds"]
+    return {**document, "spec": {**spec, "expirationSeconds": seconds}}
 
 
 class _Bound(msgspec.Struct, rename="camel"):

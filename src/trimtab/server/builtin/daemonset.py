@@ -13,6 +13,7 @@ from trimtab.server.builtin.pod import complete_template, template_problems
 from trimtab.server.builtin.problems import (
     at,
     at_most_all,
+    digits,
     forbidden,
     int_or_percent,
     invalid,
@@ -161,8 +162,8 @@ def _number(value: int | str) -> int:
     """The number in a count or a share; 0 where there is none."""
     if isinstance(value, int):
         return value
-    digits = value.removesuffix("%")
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
+    text = value.removesuffix("%")
+    return digits(text) if text.isascii() and text.isdigit() else 0
 
 
 def _status(status: Document, before: Document) -> list[FieldError]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from trimtab.server.builtin.problems import digits
+
 
 class WrongIndexes(ValueError):  # noqa: N818 - it reads as what it is
     """A list of indexes that cannot be read. The text says why, in the real server's words."""
@@ -62,9 +64,10 @@ def _interval(part: str, completions: int) -> tuple[int, int]:
 def _index(text: str, completions: int) -> int:
     if not re.fullmatch("[+]?[0-9]+", text):
         raise WrongIndexes(f'cannot convert string to integer for index: "{text}"')
-    if int(text) >= completions:
+    number = digits(text.removeprefix("+"))
+    if number >= completions:
         raise WrongIndexes(f'too large index: "{text}"')
-    return int(text)
+    return number
 
 
 def _disorder(previous: int, current: int) -> WrongIndexes:

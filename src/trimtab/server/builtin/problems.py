@@ -98,9 +98,14 @@ def int_or_percent(path: str, value: int | str) -> list[FieldError]:
 
 def at_most_all(path: str, value: int | str) -> list[FieldError]:
     """A share is at most 100%."""
-    if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and digits(value[:-1]) > 100:
         return [invalid_go(path, gosource.int_or_string(value), "must not be greater than 100%")]
     return []
+
+
+def digits(text: str) -> int:
+    """The number that digits are. One that is too long to be meant is some number as large: Python reads no longer ones."""
+    return int(text) if len(text) < 19 else int(text.lstrip("0")[:19] or "0")
 
 
 def each(path: str, value: Any, problems: Iterable[str]) -> list[FieldError]:

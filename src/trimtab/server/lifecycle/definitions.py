@@ -169,11 +169,15 @@ class Definitions:
         return (wanted & resources) | ({names["kind"], names.get("listKind") or ""} & kinds)
 
     def _serve(self, definition: Document) -> None:
-        """Serve the kinds of a definition. Where they changed, watches of what they were end, as on the real server."""
+        """Serve the kinds of a definition. Where they changed, watches of what they were end, as on the real server. Those
+        of kinds that are about to go stay as they are: their watches tell what goes, and end last."""
         name = definition["metadata"]["name"]
         ending = bool(definition["metadata"].get("deletionTimestamp"))
-        spec = (definition["spec"], (definition.get("status") or {}).get("acceptedNames"), ending)
+        spec = (definition["spec"], (definition.get("status") or {}).get("acceptedNames"))
         if self._specs.get(name) == spec:
+            for path in self._kinds.get(name, ()):
+                if (one := self._server.registry.find(*path)) is not None:
+                    one.strategy.terminating = ending
             return
         self._specs[name] = spec
         served = self._made(definition)

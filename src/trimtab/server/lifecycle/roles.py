@@ -9,6 +9,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
+import orjson
+
 from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.server.auth.aggregation import aggregated_rules
@@ -66,7 +68,8 @@ class Roles:
 
 def _same(one: list[Document], other: list[Document]) -> bool:
     """In whatever order: roles that gather each other would take turns for ever."""
-    return all(rule in other for rule in one) and all(rule in one for rule in other)
+    seen, known = ({orjson.dumps(rule, option=orjson.OPT_SORT_KEYS) for rule in rules} for rules in (one, other))
+    return seen == known
 
 
 def _have(rules: list[Document], role: Document) -> None:
