@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trimtab.model.kubernetes import Secret
+from trimtab.model.kubernetes import Namespace, Secret
 from trimtab.runtime import Context, Controller, Rule, System
 from trimtab.systems.gitops.gitsync_controller import GitSyncController
 from trimtab.systems.gitops.kinds import GitSync, Repository, SyncConflict, hub_kinds
@@ -36,6 +36,7 @@ SYSTEM = System(
         Rule(kinds=(SyncConflict,), verbs=("create", "patch", "delete")),
         Rule(kinds=("gitsyncs.hub.trimtab.dev/finalizers",), verbs=("update",)),
         Rule(kinds=(Secret,), verbs=("get", "list", "watch")),
+        Rule(kinds=(Namespace,), verbs=("get",)),
         Rule(kinds=(GitSync, Repository), verbs=("patch",)),
     ),
     needs_blobs=True,
