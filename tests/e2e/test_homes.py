@@ -20,6 +20,8 @@ from trimtab.testing.peer import ApiServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.processes import Process
 
+pytestmark = pytest.mark.slow
+
 TRIMTAB = str(Path(sys.executable).with_name("trimtab"))
 EXAMPLES = Path(__file__).parents[2] / "examples" / "operator"
 LIGHTHOUSES = EXAMPLES / "lighthouses.py"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.kubectl import Kubectl, programs
 
-pytestmark = pytest.mark.parametrize("version", programs())
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("version", programs())]
 Bind = Callable[[str], Kubectl]
 
 

@@ -10,6 +10,8 @@ from tests.e2e.transcript import FOLDER, parse, replay
 from trimtab.testing.cluster import RealCluster
 from trimtab.testing.embedded import TrimtabServer
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 
 

@@ -41,6 +41,8 @@ from trimtab.store.sqlite import SqliteStore
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 NAMESPACE = "faults"
 HELD = "runtime.example.com/keeper"
 KEPT = Query(namespace=NAMESPACE, labels="kept=yes")

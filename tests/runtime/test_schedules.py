@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
+import pytest
 from msgspec import UNSET, UnsetType
 
 from trimtab.client.protocol import Query, Ref
@@ -33,6 +34,8 @@ from trimtab.store.contract import Op
 from trimtab.testing.faults import USUAL, Fault
 from trimtab.testing.simulation import simulate
 from trimtab.testing.world import CALM, Host, Weather, World
+
+pytestmark = pytest.mark.slow
 
 NAMES = [f"boat-{number}" for number in range(12)]
 LEASES = "leases.coordination.k8s.io"

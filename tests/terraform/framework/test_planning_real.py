@@ -7,6 +7,8 @@ import pytest
 from tests.terraform.framework.terraforming import Terraform
 from tests.terraform.framework.toy import World
 
+pytestmark = pytest.mark.slow
+
 FULL = """
 resource "toy_thing" "it" {
   name     = "first"

@@ -14,6 +14,8 @@ from tests.terraform.kinds.terraforming import Terraform
 from trimtab.terraform.kinds.access import NoAccess, Settings, access
 from trimtab.testing.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 
 def kubeconfig(folder: Path, **user: Any) -> str:
     document = {

@@ -17,6 +17,8 @@ from trimtab.terraform.kinds.precomputing import taken
 from trimtab.terraform.kinds.snapshot import Snapshot, write_snapshot
 from trimtab.testing.embedded import TrimtabServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def strait(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waters]:

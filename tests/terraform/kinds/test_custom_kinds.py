@@ -13,6 +13,8 @@ from tests.terraform.kinds.terraforming import Terraform
 from trimtab.terraform.kinds.comparing import Differences, compared, digests, kept_digests, titled
 from trimtab.terraform.kinds.precomputing import taken
 
+pytestmark = pytest.mark.slow
+
 IT = "trimtab_water_buoy.it"
 
 

@@ -16,6 +16,8 @@ from trimtab.terraform.kinds.precomputing import taken
 from trimtab.terraform.kinds.snapshot import Snapshot, write_snapshot
 from trimtab.testing.embedded import TrimtabServer
 
+pytestmark = pytest.mark.slow
+
 TEXT = {"type": "string"}
 TEXTS = {"type": "object", "additionalProperties": TEXT}
 CARGO = {"type": "object", "properties": {"metres": {"type": "integer", "default": 80}, "note": TEXT}}

@@ -16,6 +16,8 @@ from trimtab.terraform.kinds.api import Api
 from trimtab.terraform.kinds.snapshot import Snapshot
 from trimtab.testing.embedded import TrimtabServer
 
+pytestmark = pytest.mark.slow
+
 IT = "trimtab_core_config_map.it"
 RESOURCES = {"trimtab_core_config_map": {"it": {"metadata": {"name": "it"}, "data": {"a": "1"}}}}
 

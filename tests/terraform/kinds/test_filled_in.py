@@ -12,6 +12,8 @@ from tests.terraform.kinds.conftest import Waters
 from tests.terraform.kinds.others import applied, changed
 from tests.terraform.kinds.terraforming import Terraform
 
+pytestmark = pytest.mark.slow
+
 
 def buoy(name: str, **spec: Any) -> dict[str, Any]:
     return {"trimtab_water_buoy": {"it": {"metadata": {"name": name}, "spec": {"depth": 1, **spec}, "wait": False}}}

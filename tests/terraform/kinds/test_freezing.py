@@ -13,6 +13,8 @@ from trimtab.terraform.kinds.definition import Shape
 from trimtab.terraform.kinds.freezing import FREE, FROZEN, SEALABLE, frozen
 from trimtab.terraform.kinds.snapshot import Snapshot
 
+pytestmark = pytest.mark.slow
+
 Block = dict[str, Any]
 
 

@@ -12,6 +12,8 @@ from tests.terraform.kinds.conftest import Waters
 from tests.terraform.kinds.others import changed
 from tests.terraform.kinds.terraforming import Terraform
 
+pytestmark = pytest.mark.slow
+
 
 def buoy(name: str, labels: Any = None, **spec: Any) -> dict[str, Any]:
     meta = {"name": name} if labels is None else {"name": name, "labels": labels}

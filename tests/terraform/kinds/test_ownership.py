@@ -16,6 +16,8 @@ from trimtab.terraform.kinds.client import Client
 from trimtab.terraform.kinds.kind_resource import KindResource
 from trimtab.terraform.kinds.snapshot import Snapshot
 
+pytestmark = pytest.mark.slow
+
 IT = "trimtab_core_config_map.it"
 
 

@@ -12,6 +12,8 @@ from tests.terraform.kinds.others import changed
 from tests.terraform.kinds.terraforming import Terraform
 from trimtab.terraform.kinds.api import Api
 
+pytestmark = pytest.mark.slow
+
 
 def deployment(**container: Any) -> dict[str, Any]:
     spec = {
