@@ -61,6 +61,9 @@ BATCH_BYTES = 8 * 1024 * 1024
 """The most bytes, give or take the last write."""
 SWEEP = 128
 """The revisions that one transaction compacts, beside as many as it adds."""
+RECENT, RECENT_BYTES = 256, 16 * 1024
+"""Entries that were read lately and are kept at hand until they change, and the largest that is: every create asks for its
+namespace, every patch for what its sender has just read."""
 PROBE = 2.0
 """Seconds between tries of a disk that has failed."""
 MOMENT = 0.1
@@ -83,6 +86,7 @@ class SqliteStore:
         self._clock = clock
         self._window = Window(retention, self._revision, clock())
         self._fanout = Fanout(self, buffer)
+        self._recent: dict[Key, Entry] = {}  # as they are at `revision`
         self._queue: deque[tuple[Write, asyncio.Future[Entry]]] = deque()
         self._compactions: _Compactions = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-commit")
@@ -127,10 +131,18 @@ class SqliteStore:
 
     async def get(self, key: Key) -> Entry | None:
         self._check_open()
+        recent = self._recent.get(key)
+        if recent is not None:
+            return recent
         try:
-            return self._reader.get(key, self._revision)
+            found = self._reader.get(key, self._revision)
         except apsw.Error as error:
             raise self._unreadable(error) from error
+        if found is not None and len(found.value) <= RECENT_BYTES:
+            if len(self._recent) >= RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[key] = found
+        return found
 
     async def list(self, query: Query) -> Page:
         self._check_open()
@@ -258,7 +270,8 @@ class SqliteStore:
         revision: Revision,
     ) -> None:
         self._revision = revision
-        for (_, done), outcome in zip(batch, outcomes, strict=True):
+        for (write, done), outcome in zip(batch, outcomes, strict=True):
+            self._recent.pop(write.key, None)
             if done.cancelled():
                 continue
             if isinstance(outcome, Change):
