@@ -11,14 +11,14 @@ import os
 import platform
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
 from trimtab import __version__
-from trimtab.client import tls
+from trimtab.client import batches, tls
 from trimtab.client.bodies import Body
 from trimtab.client.config import Config, ConfigError
 from trimtab.client.credentials import Identity
@@ -72,6 +72,15 @@ class HttpTransport:
     async def call(self, call: Call) -> Reply:
         answer = await self._answer(call)
         return Reply(code=answer.code, body=answer.body)
+
+    @property
+    def batches(self) -> bool:
+        """A socket is our own server's, and there it takes many applies in one request (`server/batch.py`)."""
+        return bool(self.config.socket)
+
+    async def batch(self, calls: Sequence[Call]) -> list[Reply | StatusError]:
+        reply = await self.call(Call(method="POST", path=batches.PATH, body=batches.body_of(calls)))
+        return batches.replies_of(reply.body, len(calls))
 
     async def upload(self, call: Call, body: Body) -> Reply:
         """A call with a body that is sent as it is read. BodyFailed when it cannot be read."""
@@ -161,8 +170,11 @@ class HttpTransport:
 
     async def _send(self, call: Call, identity: Identity, within: float, *, stream: bool, body: Body | None) -> Answer:
         wire = self._connected(identity)
-        target = self._prefix + call.path + (f"?{urlencode(call.query, quote_via=quote)}" if call.query else "")
-        parts = [f"{call.method} {target} HTTP/1.1\r\n".encode(), self._headers, _header("Accept", call.accept)]
+        parts = [
+            f"{call.method} {self._prefix}{call.url} HTTP/1.1\r\n".encode(),
+            self._headers,
+            _header("Accept", call.accept),
+        ]
         parts.append(_AS_IT_IS if stream else self._coding)
         if identity.authorization:
             parts.append(_header("Authorization", identity.authorization))

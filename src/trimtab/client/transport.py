@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote, urlencode
 
 import msgspec
 import orjson
@@ -35,6 +36,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     accept: str = "application/json"
 
     @property
+    def url(self) -> str:
+        return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
+
+    @property
     def safe(self) -> bool:
         """Whether it may be sent again when nobody knows what became of it."""
         return self.method in ("GET", "HEAD")
@@ -57,6 +62,20 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A transport that may carry many applies in one request."""
+
+    @property
+    def batches(self) -> bool:
+        """Whether the server takes them so."""
+        ...
+
+    async def batch(self, calls: Sequence[Call]) -> list[Reply | StatusError]:
+        """What `call` would say of each, in their order. Raises what `call` does when there is no answer for any."""
+        ...
 
 
 def document_of(body: bytes) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from urllib.parse import unquote, urlencode
 
 from trimtab.client.api import ApiClient
 from trimtab.client.bodies import Body
 from trimtab.client.transport import Call, Reply, Silent, refusal
+from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Scheme
 from trimtab.server.auth.identity import User
 from trimtab.server.core import Server
@@ -34,6 +35,21 @@ class LocalTransport:
         if isinstance(answer, Stream):
             return Reply(code=200, body=b"".join([frame async for frame in answer.flow()]))
         return _good(answer)
+
+    @property
+    def batches(self) -> bool:
+        return True
+
+    async def batch(self, calls: Sequence[Call]) -> list[Reply | StatusError]:
+        """Nothing is saved here; who sends many at once finds the same as on a socket."""
+
+        async def one(call: Call) -> Reply | StatusError:
+            try:
+                return await self.call(call)
+            except StatusError as error:
+                return error
+
+        return await asyncio.gather(*map(one, calls))
 
     async def upload(self, call: Call, body: Body) -> Reply:
         """A call with a body that is taken as it is read."""

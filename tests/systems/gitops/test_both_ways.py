@@ -216,7 +216,7 @@ async def test_what_git_changed_is_applied_later_when_it_could_not_be_after_a_pu
         await edit(desk, "shop", size="large")
         desk.git.commit("team", {"shop.yaml": config("shop", color="blue", size="small")})
         with monkeypatch.context() as patch:
-            patch.setattr(Applier, "_patch", refuse)
+            patch.setattr(Applier, "_ask", refuse)
             await desk.ask()
             await desk.reason("ApplyFailed")
         assert desk.git.read()["shop.yaml"].decode() == config("shop", color="blue", size="large")

@@ -7,7 +7,7 @@ no kind by which one could get more rights. The rule is here and not in RBAC bec
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,8 @@ from msgspec import UnsetType
 from trimtab.client.api import ApiClient
 from trimtab.client.artifacts import Uploading
 from trimtab.client.bodies import Body
-from trimtab.client.transport import Call, Reply, Transport
+from trimtab.client.transport import Batching, Call, Reply, Transport
+from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Scheme
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.parsing import Identity, Problem, SourceDocument
@@ -61,6 +62,15 @@ class WithLineage:
 
     def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
         return self._transport.stream(self._with(call), inactivity)
+
+    @property
+    def batches(self) -> bool:
+        return isinstance(self._transport, Batching) and self._transport.batches
+
+    async def batch(self, calls: Sequence[Call]) -> list[Reply | StatusError]:
+        if not isinstance(self._transport, Batching):
+            raise TypeError("the transport below carries no batches")
+        return await self._transport.batch([self._with(call) for call in calls])
 
     async def upload(self, call: Call, body: Body) -> Reply:
         """As the body is read, where the transport below can: a server takes no large one at once."""

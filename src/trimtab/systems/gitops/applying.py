@@ -8,16 +8,17 @@ when this returns or raises, also when it is cut off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import orjson
 
 from trimtab.client.api import APPLY, MERGE, ApiClient
 from trimtab.client.protocol import Named, Preconditions, Ref
-from trimtab.client.transport import Call, Silent, Unreachable
+from trimtab.client.transport import Batching, Call, Reply, Silent, Unreachable
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.systems.gitops.acting import MANAGER
@@ -29,6 +30,8 @@ from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Step
 
 AT_ONCE = 24
+BATCH, BATCH_BYTES, BATCHES_AT_ONCE = 48, 1 << 20, 3
+"""Documents and bytes that go in one request where the server takes many, and such requests under way."""
 APPEARS = 10.0
 """Seconds that a kind may take to be served after its definition was applied."""
 
@@ -36,7 +39,7 @@ NOT_TRIED = "not tried: what comes before it could not be applied"
 
 Guard = Callable[[], AbstractAsyncContextManager[Any]]
 Document = dict[str, Any]
-T = TypeVar("T")
+Portion = Sequence[Step]
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -97,7 +100,8 @@ class Applier:
         defined = defined_kinds(step.document or {} for step in steps)
         waves = order([(step.identity, step.document or {}) for step in steps], references).waves
         for number, wave in enumerate(waves, 1):
-            await self._each([by_identity[identity] for identity in wave], lambda step: self._apply(step, defined))
+            portions = self._portions([by_identity[identity] for identity in wave])
+            await self._each(portions, lambda portion: self._apply_all(portion, defined))
             if self.failures:
                 left = [by_identity[identity] for later in waves[number:] for identity in later]
                 self.untried += [Failure(step.identity, step.path, "NotTried", NOT_TRIED) for step in left]
@@ -109,31 +113,66 @@ class Applier:
         documents = {step.identity: step.live or {} for step in steps}
         by_identity = {step.identity: step for step in steps}
         for wave in reversed(order(documents.items()).waves):
-            await self._each([by_identity[identity] for identity in wave], self._delete)
+            await self._each([[by_identity[identity]] for identity in wave], self._delete)
             if self.failures:
                 return False
         return True
 
-    async def _each(self, items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> None:
-        left = iter(items)
+    async def _each(self, portions: Sequence[Portion], act: Callable[[Portion], Awaitable[None]]) -> None:
+        left = iter(portions)
+        most = max(map(len, portions), default=1)
 
         async def work() -> None:
-            for item in left:
-                await act(item)
-                self._done += 1
+            for portion in left:
+                await act(portion)
+                self._done += len(portion)
                 self._progress(self._done)
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._at_once, len(items))):
+                for _ in range(min(self._at_once if most == 1 else BATCHES_AT_ONCE, len(portions))):
                     group.create_task(work())
         except ExceptionGroup as errors:  # they all met the same: the server is gone, or the lease
             raise errors.exceptions[0] from None
 
-    async def _apply(self, step: Step, defined: frozenset[tuple[str, str]]) -> None:
+    def _portions(self, steps: Sequence[Step]) -> list[Portion]:
+        """What is sent in one request: as much as a batch may hold, where the server takes batches."""
+        transport = self._client.transport
+        size = BATCH if isinstance(transport, Batching) and transport.batches else 1
+        return [steps[at : at + size] for at in range(0, len(steps), size)]
+
+    async def _apply_all(self, portion: Portion, defined: frozenset[tuple[str, str]]) -> None:
+        """In one request where that works, and else each by itself: there it is found out why."""
+        answers = await self._send_all(portion) if len(portion) > 1 else {}
+        for step in portion:
+            await self._apply(step, defined, answers.get(step.identity))
+
+    async def _send_all(self, portion: Portion) -> dict[Identity, Document]:
+        """The answers to those that the server took."""
+        calls: list[tuple[Identity, Call]] = []
+        for step in portion:
+            with contextlib.suppress(StatusError):  # a kind that is not served yet
+                calls.append((step.identity, await self._apply_call(self.applied_form(step))))
+        found: dict[Identity, Document] = {}
+        for part in parted(calls, BATCH_BYTES):
+            with contextlib.suppress(StatusError, Unreachable, Silent):
+                found |= await self._send_part(part)
+        return found
+
+    async def _send_part(self, part: Sequence[tuple[Identity, Call]]) -> dict[Identity, Document]:
+        transport = self._client.transport
+        if not isinstance(transport, Batching):
+            return {}
+        async with self._guard():
+            replies = await transport.batch([call for _, call in part])
+        answered = zip(part, replies, strict=True)
+        return {identity: orjson.loads(reply.body) for (identity, _), reply in answered if isinstance(reply, Reply)}
+
+    async def _apply(self, step: Step, defined: frozenset[tuple[str, str]], answer: Document | None) -> None:
+        """`answer` is what the server said, where it was sent already."""
         document = self.applied_form(step)
         try:
-            answer = await self._send(document, step.identity, defined)
+            answer = answer or await self._send(document, step.identity, defined)
             before = self._inventory.get(step.identity)
             left = leftovers(before.base.git, document, answer) if before is not None and before.base.git else {}
             if left:
@@ -187,7 +226,7 @@ class Applier:
         deadline = self._clock.monotonic() + APPEARS
         while True:
             try:
-                return await self._patch(document, APPLY, {"fieldManager": MANAGER, "force": "true"})
+                return await self._ask(await self._apply_call(document))
             except StatusError as error:
                 if error.code != 404 or not new or self._clock.monotonic() > deadline:
                     raise
@@ -201,24 +240,30 @@ class Applier:
             names["namespace"] = metadata["namespace"]
         change = {**left, "metadata": {**left.get("metadata", {}), **names}}
         change = {"apiVersion": answer["apiVersion"], "kind": answer["kind"], **change}
-        return await self._patch(change, MERGE, {"fieldManager": MANAGER})
+        return await self._ask(await self._call(change, MERGE, {"fieldManager": MANAGER}))
 
-    async def _patch(self, document: Document, media: str, query: Mapping[str, str]) -> Document:
+    async def _apply_call(self, document: Document) -> Call:
+        return await self._call(document, APPLY, {"fieldManager": MANAGER, "force": "true"})
+
+    async def _call(self, document: Document, media: str, query: Mapping[str, str]) -> Call:
         place = await self._client.place(Named(str(document["apiVersion"]), str(document["kind"])))
         metadata = document["metadata"]
-        call = Call(
+        return Call(
             method="PATCH",
             path=place.path(metadata.get("namespace", ""), metadata["name"]),
             query=query,
             body=orjson.dumps(document),
             content_type=media,
         )
+
+    async def _ask(self, call: Call) -> Document:
         async with self._guard():
             reply = await self._client.transport.call(call)
         found: Document = orjson.loads(reply.body)
         return found
 
-    async def _delete(self, step: Step) -> None:
+    async def _delete(self, portion: Portion) -> None:
+        [step] = portion
         entry = self._inventory.get(step.identity)
         if entry is None:
             return
@@ -237,6 +282,21 @@ class Applier:
             self._unanswered(step, error)
             return
         self._inventory.remove(step.identity)
+
+
+def parted(calls: Iterable[tuple[Identity, Call]], size: int) -> Iterator[list[tuple[Identity, Call]]]:
+    """In parts of several calls and so many bytes. A call that is alone is in none."""
+    part: list[tuple[Identity, Call]] = []
+    used = 0
+    for identity, call in calls:
+        if part and used + len(call.body) > size:
+            if len(part) > 1:
+                yield part
+            part, used = [], 0
+        part.append((identity, call))
+        used += len(call.body)
+    if len(part) > 1:
+        yield part
 
 
 def leftovers(before: Document, after: Document, answer: Document) -> Document:

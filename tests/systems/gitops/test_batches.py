@@ -1,0 +1,110 @@
+"""Documents that are applied many at a time: what is refused, lost or cut off is found out one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from tests.systems.gitops.desk import Desk, config
+from trimtab.client.api import APPLY, ApiClient
+from trimtab.client.transport import Call, Reply, Unreachable
+from trimtab.model.errors import StatusError
+from trimtab.systems.gitops.applying import BATCH, parted
+from trimtab.systems.gitops.parsing import Identity
+
+COUNT = BATCH + 12
+
+
+class Lossy:
+    """A transport that carries batches, whatever is below, and does not bring their answers. `dies`: nor anything then."""
+
+    def __init__(self, client: ApiClient, *, dies: bool = False) -> None:
+        self._transport, self._dies = client.transport, dies
+        self.dead = asyncio.Event()
+        self.carried: list[int] = []
+        self.client = ApiClient(self, client.scheme, namespace=client.namespace)
+
+    @property
+    def batches(self) -> bool:
+        return True
+
+    async def batch(self, calls: Sequence[Call]) -> list[Reply | StatusError]:
+        self._check()
+        self.carried.append(len(calls))
+        for call in calls:
+            await self._transport.call(call)
+        if self._dies:
+            self.dead.set()
+        raise Unreachable("the answer was lost")
+
+    async def call(self, call: Call) -> Reply:
+        self._check()
+        return await self._transport.call(call)
+
+    def stream(self, call: Call, inactivity: float) -> AsyncGenerator[bytes, None]:
+        return self._transport.stream(call, inactivity)
+
+    async def close(self) -> None:
+        """The transport is everybody's."""
+
+    def _check(self) -> None:
+        if self.dead.is_set():
+            raise Unreachable("it is cut off")
+
+
+async def test_one_that_is_refused_keeps_no_other_from_being_applied(desk: Desk) -> None:
+    fixed = config("fixed", a="1") + "immutable: true\n"
+    desk.git.create("team", {"fixed.yaml": fixed})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        files = {f"{n}.yaml": config(f"c{n}", a="1") for n in range(COUNT)}
+        desk.git.commit("team", {**files, "fixed.yaml": fixed.replace("a: '1'", "a: '2'")})
+        await desk.ask()
+        sync = await desk.reason("ApplyFailed")
+        assert len(await desk.names()) == COUNT + 1
+        [told] = sync.status.documents
+        assert (told.path, told.reason) == ("fixed.yaml", "Invalid")
+        assert "immutable" in told.message
+
+
+async def test_answers_that_are_lost_are_asked_for_one_by_one(desk: Desk) -> None:
+    desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(COUNT)})
+    await desk.repository()
+    lossy = Lossy(desk.client)
+    async with desk.working("lossy", lossy.client):
+        await desk.sync()
+        sync = await desk.ready()
+        assert sync.status.inventory.count == COUNT
+        assert sorted(lossy.carried) == [COUNT - BATCH, BATCH]
+
+
+async def test_a_process_that_dies_with_a_batch_under_way_leaves_no_orphan(desk: Desk) -> None:
+    desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(COUNT)})
+    await desk.repository()
+    await desk.sync(deletionGuard={"maxCount": 100})
+    lossy = Lossy(desk.client, dies=True)
+    async with desk.working("dies", lossy.client), asyncio.timeout(30):
+        await lossy.dead.wait()
+    assert await desk.names()
+    async with desk.working("next"):
+        sync = await desk.ready()
+        assert sync.status.inventory.count == COUNT
+        desk.git.commit("team", {f"{n}.yaml": None for n in range(1, COUNT)})
+        await desk.again()
+        assert await desk.names() == ["c0"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [([], []), ([5], []), ([5, 5], [[5, 5]]), ([5, 5, 5], [[5, 5]]), ([50, 1, 1], [[1, 1]]), ([9, 9, 1, 1], [[9, 1]])],
+)
+def test_parts_hold_so_many_bytes(sizes: list[int], parts: list[list[int]]) -> None:
+    calls = [
+        (Identity("", "ConfigMap", "n", str(at)), Call(method="PATCH", path="/", body=b"x" * size, content_type=APPLY))
+        for at, size in enumerate(sizes)
+    ]
+    assert [[len(call.body) for _, call in part] for part in parted(calls, 10)] == parts
