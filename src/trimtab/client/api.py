@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, overload
 from urllib.parse import quote
 
 import msgspec
 import orjson
 
+from trimtab.client.chunks import chunks
 from trimtab.client.paths import Place, place_of
 from trimtab.client.protocol import AnyKind, Event, EventType, Listing, Named, Object, Preconditions, Query, R, Ref
 from trimtab.client.transport import Call, Transport, document_of
@@ -71,26 +73,21 @@ class ApiClient:
 
     async def _list(self, kind: AnyKind, query: Query, limit: int) -> Listing[Any]:
         place = await self.place(kind)
+        parameters = selectors(query)
+        if limit:
+            parameters["limit"] = str(limit)
+        accept = PARTIAL.format(list="List") if query.metadata_only else "application/json"
+        call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
         items: list[Any] = []
-        token = ""
-        while True:
-            parameters = selectors(query)
-            if limit:
-                parameters["limit"] = str(limit)
-            if token:
-                parameters["continue"] = token
-            accept = PARTIAL.format(list="List") if query.metadata_only else "application/json"
-            call = Call(method="GET", path=place.path(query.namespace), query=parameters, accept=accept)
-            document = document_of((await self.transport.call(call)).body)
-            if not isinstance(document.get("metadata"), dict):
-                raise StatusError(500, "InternalError", "the server's answer is no list")
-            for item in document.get("items") or ():
-                item.setdefault("apiVersion", place.api_version)
-                item.setdefault("kind", place.kind)
-                items.append(self._seen(item, query))
-            token = document["metadata"].get("continue", "")
-            if not token:
-                return Listing(items, document["metadata"].get("resourceVersion", ""))
+        revision = ""
+        async with aclosing(chunks(self.transport, call)) as found:
+            async for chunk in found:
+                for item in chunk.items:
+                    item.setdefault("apiVersion", place.api_version)
+                    item.setdefault("kind", place.kind)
+                    items.append(self._seen(item, query))
+                revision = chunk.revision
+        return Listing(items, revision)
 
     @overload
     def watch(self, kind: type[R], query: Query, since: str) -> AsyncGenerator[Event[R], None]: ...
