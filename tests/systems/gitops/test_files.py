@@ -287,6 +287,22 @@ async def test_files_that_drifted_come_back_from_git(up: Up) -> None:
     assert (said.returncode, said.stdout) == (0, "1 unchanged\n"), said
 
 
+async def test_what_nobody_touched_for_some_runs_is_still_put_right_when_it_drifts(up: Up) -> None:
+    await alone(up)
+    for _ in range(2):
+        assert reason(await up.again()) == "Synced"
+        assert reason(await up.again()) == "Synced"
+        await put(up, THEIRS)
+        assert reason(await up.again()) == "Synced"
+        assert await up.read(place(up)) == MANIFEST.encode()
+    await up.again()
+    changed = {"apiVersion": VERSION, "kind": "Addon", "metadata": {"name": "one", "namespace": up.namespace}}
+    await up.client.apply(Untyped({**changed, "spec": {"namespace": "elsewhere"}}), manager="somebody", force=True)
+    assert reason(await up.again()) == "Synced"
+    assert (await up.client.get(ADDON, "one", up.namespace)).raw["spec"]["namespace"] == "x"
+    assert await up.read(place(up)) == MANIFEST.encode()
+
+
 @pytest.mark.row(27)
 async def test_a_file_that_was_deleted_in_the_system_goes_from_git(up: Up) -> None:
     await alone(up, systemToGit=True)

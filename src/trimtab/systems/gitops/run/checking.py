@@ -19,7 +19,11 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
     documents = snapshot.parsed.documents
     if chosen != Selection():
         documents = tuple(d for d in documents if chosen.selects(d.identity))
-    problems += artifacts.problems(documents, snapshot, tools.knowledge)
+    this = (snapshot, int(sync.metadata.generation or 0))
+    if memory.sound is None or memory.sound[0] is not snapshot or memory.sound[1] != this[1]:
+        unsound = artifacts.problems(documents, snapshot, tools.knowledge)
+        memory.sound = None if unsound else this
+        problems += unsound
     judged, known = set(), []
     for document in documents:
         seen = document.digest in memory.judged

@@ -93,7 +93,9 @@ class Drafter:
         named = {document.identity for document in snapshot.parsed.documents}
         aside = other_views(raw, named, kept.inventory, tools.suffix)
         raw = {identity: document for identity, document in raw.items() if identity not in aside}
-        live = {identity: tools.knowledge.clean(document) for identity, document in raw.items()}
+        settled = self._settled(raw, todo)
+        same = settled if snapshot is self._memory.settled_in and not kept.destination else frozenset()
+        live = {i: document if i in same else tools.knowledge.clean(document) for i, document in raw.items()}
         conflicts = await Conflicts.of(tools, self._sync)
         todo = _without(_disowned(todo, live, kept), aside, kept)
         rest = {
@@ -103,21 +105,20 @@ class Drafter:
             "exports": _exports(kept, {*wanted, *raw} - {*aside}) if both and kept.destination else None,
             "plural": tools.served.plural,
             "held": lambda identity: [file.name for file in tools.knowledge.files(raw.get(identity, {}))],
-            "files": await self._files(todo, raw, snapshot, kept, contents),
+            "files": await self._files(todo, raw, snapshot, kept, contents, same),
             "touched": self._touched(todo, raw),
             "needed": self._needed,
             "names": lambda document: (file.name for file in tools.knowledge.files(document)),
         }
-        settled = self._settled(raw, todo)
         plan = planned(todo, snapshot.parsed, kept.inventory, live, options, settled=settled, **rest)
-        self._remember(plan, todo, everything)
+        self._remember(plan, todo, snapshot if everything else None)
         plan = conflicts.decided(plan, todo, live, snapshot, options, kept.inventory, **rest)
         if both and kept.destination:
             plan = with_files(plan, kept.exports, raw, live, tools.knowledge)
         large = await artifacts.too_large(client, plan.write_back, raw, tools.knowledge)
         return Draft(artifacts.readable(plan, tools.knowledge, large), conflicts, raw)
 
-    def _settled(self, raw: Mapping[Identity, Document], todo: Agenda) -> set[Identity]:
+    def _settled(self, raw: Mapping[Identity, Document], todo: Agenda) -> frozenset[Identity]:
         """There was nothing to do with them before, and nothing is another since: they need not be compared again."""
         known, generation = self._memory.settled, int(self._sync.metadata.generation or 0)
         found = set()
@@ -125,15 +126,18 @@ class Drafter:
             seen = known.get(identity)
             if seen is not None and seen == (_revision(document), todo.entries.get(identity), generation):
                 found.add(identity)
-        return found
+        return frozenset(found)
 
-    def _remember(self, plan: Plan, todo: Agenda, everything: bool) -> None:
-        if everything:
+    def _remember(self, plan: Plan, todo: Agenda, snapshot: Snapshot | None) -> None:
+        """`snapshot`: all of it was looked at. Who comes with the same one finds nothing new in Git either."""
+        self._memory.settled_in = snapshot
+        if snapshot is not None:
             self._memory.settled = {}
+        with_files = {step.identity for step in plan.files}
         known, generation = self._memory.settled, int(self._sync.metadata.generation or 0)
         for step in plan.unchanged:
             entry, revision = todo.entries.get(step.identity), _revision(step.live or {})
-            if entry is not None and revision:
+            if entry is not None and revision and step.identity not in with_files:
                 known[step.identity] = revision, entry, generation
 
     def _served(self, todo: Agenda) -> dict[Identity, str]:
@@ -152,11 +156,12 @@ class Drafter:
         snapshot: Snapshot,
         kept: Kept,
         contents: artifacts.Contents,
+        same: Container[Identity],
     ) -> dict[Identity, tuple[FileSides, ...]]:
-        """Files of documents on the agenda, where a side is not as it was."""
-        documents, chosen = todo.documents, self._options.selection
+        """Files of documents on the agenda, where a side is not as it was. Those of the `same` are."""
+        documents, chosen = [each for each in todo.documents if each.identity not in same], self._options.selection
         if chosen != Selection():
-            documents = tuple(document for document in documents if chosen.selects(document.identity))
+            documents = [document for document in documents if chosen.selects(document.identity)]
         return await artifacts.compared(
             documents, raw, todo.read, kept.inventory, snapshot, self._tools.knowledge, contents
         )

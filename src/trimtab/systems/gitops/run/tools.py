@@ -52,6 +52,10 @@ class Memory(msgspec.Struct):
     judged: frozenset[str] = frozenset()
     settled: dict[Identity, tuple[str, Entry, int]] = msgspec.field(default_factory=dict)
     """Objects with which there was nothing to do: at which resourceVersion, by which entry and generation of the GitSync."""
+    settled_in: Snapshot | None = None
+    """What Git said when that was found out of all of them; None: it was found out of some."""
+    sound: tuple[Snapshot, int] | None = None
+    """The revision whose files beside documents were found to be in order, by which generation of the GitSync."""
     refused: frozenset[Identity] = frozenset()
     """What the last run left alone. Every run looks at it again: it is told of until there is an end to it."""
     looked_at: float | None = None
