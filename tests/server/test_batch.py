@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.server.test_audit_trail import ADMIN, MAPS, House, house
-from trimtab.server.batch import MOST
+from trimtab.server.batch import MOST, answer
 from trimtab.server.door import Door
-from trimtab.server.http import Response
+from trimtab.server.http import Response, Stream
+from trimtab.server.wire import Incoming
 
 NOTHING = {"level": "None"}
 QUERY = "?fieldManager=tests&force=true"
@@ -83,6 +85,20 @@ async def test_the_audit_log_has_a_line_for_each(tmp_path: Path) -> None:
     uris = [event["requestURI"] for event in events]
     assert sorted(uris) == sorted([f"{MAPS}/one{QUERY}", f"{MAPS}/two{QUERY}", "/batch"])
     assert len({event["auditID"] for event in events}) == 3
+
+
+async def test_an_answer_in_pieces_is_put_together() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"kind":'
+        yield b'"Flunder"}'
+
+    async def door(incoming: Incoming) -> Stream:
+        assert (incoming.method, incoming.path, incoming.query) == ("PATCH", "/apis/w x", b"a=b")
+        return Stream(code=201, frames=pieces(), media=b"application/json; charset=utf-8")
+
+    body = json.dumps([{"url": "/apis/w%20x?a=b", "body": {}}]).encode()
+    said = await answer(Incoming("POST", "/batch", b"", {}, body, True, None), door)
+    assert json.loads(said.body) == [{"code": 201, "body": {"kind": "Flunder"}}]
 
 
 @pytest.mark.parametrize(

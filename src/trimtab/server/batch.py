@@ -42,7 +42,7 @@ async def answer(incoming: Incoming, door: Handler) -> Response:
 
     async def work() -> None:
         for number, item in left:
-            answers[number] = _told(await door(_single(incoming, item)))
+            answers[number] = await _told(await door(_single(incoming, item)))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(AT_ONCE, len(items))):
@@ -74,10 +74,11 @@ def _single(incoming: Incoming, item: Item) -> Incoming:
     )
 
 
-def _told(answered: Response | Stream) -> bytes:
-    if isinstance(answered, Stream):
-        raise TypeError("an apply has no answer that goes on")
-    body = answered.body if answered.media == JSON else orjson.dumps(answered.body.decode("utf-8", "replace"))
+async def _told(answered: Response | Stream) -> bytes:
+    """What another server answered, behind an APIService, may come in pieces."""
+    body = answered.body if isinstance(answered, Response) else b"".join([piece async for piece in answered.flow()])
+    if not answered.media.startswith(JSON):
+        body = orjson.dumps(body.decode("utf-8", "replace"))
     return b'{"code":%d,"body":%b}' % (answered.code, body)
 
 
