@@ -11,8 +11,9 @@ from tests.systems.gitops.desk import Desk, config
 from trimtab.client.api import APPLY, ApiClient
 from trimtab.client.transport import Call, Reply, Unreachable
 from trimtab.model.errors import StatusError
-from trimtab.systems.gitops.applying import BATCH, parted
+from trimtab.systems.gitops.applying import BATCH
 from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.sending import parted
 
 COUNT = BATCH + 12
 

@@ -17,8 +17,8 @@ from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.runtime.git.mirror import Mirror
 from trimtab.systems.gitops import running
-from trimtab.systems.gitops.applying import Applier
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.sending import Sender
 
 BOTH: dict[str, Any] = {"systemToGit": True, "include": ["ConfigMap"]}
 COMMENTED = "# what the shop looks like\n" + config("shop", color="red", size="small").replace(
@@ -216,7 +216,7 @@ async def test_what_git_changed_is_applied_later_when_it_could_not_be_after_a_pu
         await edit(desk, "shop", size="large")
         desk.git.commit("team", {"shop.yaml": config("shop", color="blue", size="small")})
         with monkeypatch.context() as patch:
-            patch.setattr(Applier, "_ask", refuse)
+            patch.setattr(Sender, "_ask", refuse)
             await desk.ask()
             await desk.reason("ApplyFailed")
         assert desk.git.read()["shop.yaml"].decode() == config("shop", color="blue", size="large")

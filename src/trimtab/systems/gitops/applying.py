@@ -8,37 +8,29 @@ when this returns or raises, also when it is cut off.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
-import orjson
 
-from trimtab.client.api import APPLY, MERGE, ApiClient
+from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Named, Preconditions, Ref
-from trimtab.client.transport import Batching, Call, Reply, Silent, Unreachable
+from trimtab.client.transport import Silent, Unreachable
 from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
-from trimtab.systems.gitops.acting import MANAGER
 from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.knowing import SECRET_KINDS
 from trimtab.systems.gitops.merging import Base, normal
 from trimtab.systems.gitops.ordering import order
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Step
+from trimtab.systems.gitops.sending import Document, Guard, Sender
 
 AT_ONCE = 24
-BATCH, BATCH_BYTES, BATCHES_AT_ONCE = 48, 1 << 20, 3
-"""Documents and bytes that go in one request where the server takes many, and such requests under way."""
-APPEARS = 10.0
-"""Seconds that a kind may take to be served after its definition was applied."""
+BATCH, BATCHES_AT_ONCE = 48, 3
+"""Documents that go in one request where the server takes many, and such requests under way."""
 
 NOT_TRIED = "not tried: what comes before it could not be applied"
 
-Guard = Callable[[], AbstractAsyncContextManager[Any]]
-Document = dict[str, Any]
 Portion = Sequence[Step]
 
 
@@ -77,7 +69,7 @@ class Applier:
         at_once: int = AT_ONCE,
     ) -> None:
         """`lineage` is the annotation and its value, for kinds that keep it; `clean` takes off what is no base."""
-        self._client, self._clock, self._inventory = client, clock, inventory
+        self._client, self._inventory, self._sender = client, inventory, Sender(client, clock, guard)
         self._guard, self._keeps_lineage, self._lineage = guard, keeps_lineage, lineage
         self._clean = clean
         self._progress, self._at_once = progress or (lambda done: None), at_once
@@ -137,42 +129,30 @@ class Applier:
 
     def _portions(self, steps: Sequence[Step]) -> list[Portion]:
         """What is sent in one request: as much as a batch may hold, where the server takes batches."""
-        transport = self._client.transport
-        size = BATCH if isinstance(transport, Batching) and transport.batches else 1
-        return [steps[at : at + size] for at in range(0, len(steps), size)]
+        return _some(steps, BATCH if self._sender.batches else 1)
 
     async def _apply_all(self, portion: Portion, defined: frozenset[tuple[str, str]]) -> None:
         """In one request where that works, and else each by itself: there it is found out why."""
-        answers = await self._send_all(portion) if len(portion) > 1 else {}
+        answers: dict[Identity, Document] = {}
+        if len(portion) > 1:
+            answers = await self._sender.apply_all({step.identity: self.applied_form(step) for step in portion})
         for step in portion:
-            await self._apply(step, defined, answers.get(step.identity))
+            if step.identity in answers:
+                await self._apply(step, defined, answers[step.identity])
+        left = [step for step in portion if step.identity not in answers]
+        for some in _some(left, max(1, self._at_once // BATCHES_AT_ONCE)):
+            applied = await asyncio.gather(*(self._apply(step, defined) for step in some), return_exceptions=True)
+            for error in applied:
+                if error is not None:
+                    raise error
 
-    async def _send_all(self, portion: Portion) -> dict[Identity, Document]:
-        """The answers to those that the server took."""
-        calls: list[tuple[Identity, Call]] = []
-        for step in portion:
-            with contextlib.suppress(StatusError):  # a kind that is not served yet
-                calls.append((step.identity, await self._apply_call(self.applied_form(step))))
-        found: dict[Identity, Document] = {}
-        for part in parted(calls, BATCH_BYTES):
-            with contextlib.suppress(StatusError, Unreachable, Silent):
-                found |= await self._send_part(part)
-        return found
-
-    async def _send_part(self, part: Sequence[tuple[Identity, Call]]) -> dict[Identity, Document]:
-        transport = self._client.transport
-        if not isinstance(transport, Batching):
-            return {}
-        async with self._guard():
-            replies = await transport.batch([call for _, call in part])
-        answered = zip(part, replies, strict=True)
-        return {identity: orjson.loads(reply.body) for (identity, _), reply in answered if isinstance(reply, Reply)}
-
-    async def _apply(self, step: Step, defined: frozenset[tuple[str, str]], answer: Document | None) -> None:
+    async def _apply(self, step: Step, defined: frozenset[tuple[str, str]], answer: Document | None = None) -> None:
         """`answer` is what the server said, where it was sent already."""
         document = self.applied_form(step)
         try:
-            answer = answer or await self._send(document, step.identity, defined)
+            if answer is None:
+                new = (step.identity.group, step.identity.kind) in defined
+                answer = await self._sender.apply(document, until_served=new)
             before = self._inventory.get(step.identity)
             left = leftovers(before.base.git, document, answer) if before is not None and before.base.git else {}
             if left:
@@ -221,17 +201,6 @@ class Applier:
         document["metadata"] = metadata
         return document
 
-    async def _send(self, document: Document, identity: Identity, defined: frozenset[tuple[str, str]]) -> Document:
-        new = (identity.group, identity.kind) in defined
-        deadline = self._clock.monotonic() + APPEARS
-        while True:
-            try:
-                return await self._ask(await self._apply_call(document))
-            except StatusError as error:
-                if error.code != 404 or not new or self._clock.monotonic() > deadline:
-                    raise
-            await self._clock.sleep(0.1)  # servers announce a kind a little before they serve it
-
     async def _take_away(self, answer: Document, left: Document) -> Document:
         """Fields that Git no longer says, and that others own with us, stay after an apply: they are taken away by name."""
         metadata = answer["metadata"]
@@ -240,27 +209,7 @@ class Applier:
             names["namespace"] = metadata["namespace"]
         change = {**left, "metadata": {**left.get("metadata", {}), **names}}
         change = {"apiVersion": answer["apiVersion"], "kind": answer["kind"], **change}
-        return await self._ask(await self._call(change, MERGE, {"fieldManager": MANAGER}))
-
-    async def _apply_call(self, document: Document) -> Call:
-        return await self._call(document, APPLY, {"fieldManager": MANAGER, "force": "true"})
-
-    async def _call(self, document: Document, media: str, query: Mapping[str, str]) -> Call:
-        place = await self._client.place(Named(str(document["apiVersion"]), str(document["kind"])))
-        metadata = document["metadata"]
-        return Call(
-            method="PATCH",
-            path=place.path(metadata.get("namespace", ""), metadata["name"]),
-            query=query,
-            body=orjson.dumps(document),
-            content_type=media,
-        )
-
-    async def _ask(self, call: Call) -> Document:
-        async with self._guard():
-            reply = await self._client.transport.call(call)
-        found: Document = orjson.loads(reply.body)
-        return found
+        return await self._sender.merge(change)
 
     async def _delete(self, portion: Portion) -> None:
         [step] = portion
@@ -284,19 +233,8 @@ class Applier:
         self._inventory.remove(step.identity)
 
 
-def parted(calls: Iterable[tuple[Identity, Call]], size: int) -> Iterator[list[tuple[Identity, Call]]]:
-    """In parts of several calls and so many bytes. A call that is alone is in none."""
-    part: list[tuple[Identity, Call]] = []
-    used = 0
-    for identity, call in calls:
-        if part and used + len(call.body) > size:
-            if len(part) > 1:
-                yield part
-            part, used = [], 0
-        part.append((identity, call))
-        used += len(call.body)
-    if len(part) > 1:
-        yield part
+def _some(steps: Sequence[Step], size: int) -> list[Portion]:
+    return [steps[at : at + size] for at in range(0, len(steps), size)]
 
 
 def leftovers(before: Document, after: Document, answer: Document) -> Document:

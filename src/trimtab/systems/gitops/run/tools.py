@@ -9,7 +9,6 @@ import msgspec
 from trimtab.client.protocol import Client
 from trimtab.model.clock import Clock
 from trimtab.systems.gitops.acting import Actors
-from trimtab.systems.gitops.applying import Guard
 from trimtab.systems.gitops.inventory import Entry
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.knowing import Knowledge
@@ -17,6 +16,7 @@ from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.reach import Mirrors
 from trimtab.systems.gitops.reading import Reader, Snapshot
 from trimtab.systems.gitops.run.claims import Claims
+from trimtab.systems.gitops.sending import Guard
 from trimtab.systems.gitops.served import Served
 
 if TYPE_CHECKING:
