@@ -132,6 +132,26 @@ async def test_fields_that_git_says_no_more_go_even_when_others_own_them_too(des
         assert live["data"] == {"color": "red"}
 
 
+async def test_a_confirmation_counts_once_also_when_the_same_names_come_and_go_again(desk: Desk) -> None:
+    documents = {"a.yaml": config("a"), "b.yaml": config("b")}
+    desk.git.create("team", {"README": "two", **documents})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        for _ in range(2):
+            desk.git.commit("team", dict.fromkeys(documents))
+            await desk.ask()
+            sync = await desk.reason("EmptySource")
+            assert await desk.names() == ["a", "b"]
+            await desk.change(annotations={CONFIRM: sync.status.held.plan})
+            await desk.ready()
+            assert await desk.names() == []
+            desk.git.commit("team", dict(documents))
+            await desk.ask()
+            await desk.ready()
+
+
 @pytest.mark.row(48)
 async def test_many_deletions_wait_until_a_person_confirms_them(desk: Desk) -> None:
     desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(9)})
