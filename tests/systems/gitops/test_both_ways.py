@@ -7,6 +7,7 @@ import contextlib
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from tests.runtime.widgets import until_gone
 from tests.systems.gitops.desk import Desk, config, message
@@ -155,6 +156,33 @@ async def test_a_conflict_is_held_with_both_sides_until_a_person_decides(desk: D
         await desk.until(lambda sync: b"green" in desk.git.read()["shop.yaml"])
         await desk.ready()
         assert await desk.conflicts() == []
+
+
+async def test_a_conflict_of_many_long_values_fits_into_its_object_and_is_decided_whole(desk: Desk) -> None:
+    def data(word: str) -> dict[str, str]:
+        return {f"k{number}": word * 1000 for number in range(200)}
+
+    async with desk.working():
+        await started(desk, {"shop.yaml": config("shop", **data("red"))})
+        await desk.change(suspend=True)
+        await desk.reason("Suspended")
+        await edit(desk, "shop", **data("green"))
+        desk.git.commit("team", {"shop.yaml": config("shop", **data("blue"))})
+        await desk.change(suspend=False)
+        await desk.reason("Conflicts")
+        (conflict,) = await desk.conflicts()
+        assert len(conflict.spec.fields) == 200
+        await desk.change(suspend=True)
+        await desk.reason("Suspended")
+        await edit(desk, "shop", k7="green" * 1000 + "er")  # it begins as before
+        await desk.client.patch(conflict, conflict.replace(spec=conflict.spec.replace(resolution="git")))
+        await desk.change(suspend=False)
+        await desk.again()
+        (anew,) = await desk.conflicts()
+        assert anew.spec.resolution is UNSET, "it was decided of another value"
+        await desk.client.patch(anew, anew.replace(spec=anew.spec.replace(resolution="git")))
+        await desk.ready()
+        assert (await desk.live("shop") or {})["data"] == data("blue")
 
 
 @pytest.mark.parametrize(("policy", "wins"), [("git", "blue"), ("system", "green")])

@@ -13,6 +13,7 @@ from tests.systems.gitops.test_files import make as addon
 from tests.systems.gitops.test_up import MANIFEST, Up, up
 from trimtab.client.artifacts import upload
 from trimtab.client.protocol import Query, Ref
+from trimtab.lab.git import run
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.model.yaml import load
@@ -120,12 +121,42 @@ async def test_a_destination_that_is_the_source_is_none(desk: Desk) -> None:
         assert (await desk.ready()).status.inventory.count == 2
 
 
-async def test_a_destination_within_what_is_synced_is_refused(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("revision", "path"), [("main", "live"), ("refs/heads/main", "live"), ("HEAD", "live"), ("HEAD", "")]
+)
+async def test_a_destination_within_what_is_synced_is_refused(desk: Desk, revision: str, path: str) -> None:
     desk.git.create("team", ONE)
     await desk.repository()
+    to = {"repository": "team", "revision": "main", "path": path}
     async with desk.working():
-        await desk.sync(systemToGit=True, destination={"repository": "team", "revision": "main", "path": "live"})
+        await desk.sync(revision=revision, systemToGit=True, destination=to)
         assert "spec.destination.path: is in the folder" in message(await desk.reason("InvalidSpec"))
+
+
+async def test_a_destination_within_what_is_synced_is_refused_by_another_name_of_its_repository(desk: Desk) -> None:
+    await desk.repository("same", endpoint=f"{desk.url()}/")
+    async with desk.working():
+        await started(desk, ONE, destination={"repository": "same", "revision": "main", "path": "live"})
+        await edit(desk, "a", x="2")
+        assert "same and team are one repository" in message(await desk.reason("InvalidSpec"))
+        assert set(desk.git.read()) == set(ONE)
+
+
+async def test_a_destination_that_is_a_tag_is_told_and_is_no_race(desk: Desk) -> None:
+    async with desk.working():
+        await mirrored(desk)
+        run("-C", str(desk.git.path("mirror")), "tag", "v1")
+        await desk.change(destination={**OTHER, "revision": "v1"})
+        await edit(desk, "a", x="2")
+        told = message(await desk.reason("InvalidSpec"))
+        assert "spec.destination.revision: is written to, so it must be the name of a branch; 'v1' is a tag" in told
+
+
+async def test_a_destination_that_is_not_there_is_told_by_its_own_field(desk: Desk) -> None:
+    async with desk.working():
+        await started(desk, ONE, destination={"repository": "nowhere", "revision": "main"})
+        await edit(desk, "a", x="2")
+        assert message(await desk.reason("RepositoryMissing")).startswith("spec.destination.repository: ")
 
 
 @pytest.mark.row(50)

@@ -12,7 +12,7 @@ from trimtab.cli.kinds import scheme
 from trimtab.model.hub import HubMeta
 from trimtab.systems.gitops.conflicts import shown, spec_of
 from trimtab.systems.gitops.exporting import hidden
-from trimtab.systems.gitops.hiding import for_git, for_people
+from trimtab.systems.gitops.hiding import for_git, for_people, is_hidden
 from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec
 from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.merging import Base, FieldConflict
@@ -142,3 +142,18 @@ def test_items_of_lists_are_known_by_their_names() -> None:
     assert old["keys"] == "(not shown)"
     assert [user.get("password") for user in new["users"]] == ["(not shown; it is another one)", *["(not shown)"] * 2]
     assert live == kept
+
+
+@pytest.mark.parametrize(
+    ("field", "is_so"),
+    [
+        ("spec.proxy.proxyAuth", True),
+        ("spec.proxy", True),
+        ("spec", True),
+        ("spec.config.mks.nodes[0].ssh.passphrase", True),
+        ("spec.config.mks.nodes[0].arch", False),
+        ("spec.blueprint.name", False),
+    ],
+)
+def test_a_message_about_a_field_shows_its_value_unless_something_in_it_is_sensitive(field: str, is_so: bool) -> None:
+    assert is_hidden(field, Knowledge(scheme()).secret("infra.trimtab.dev/v3", "Cluster")) is is_so

@@ -233,6 +233,12 @@ async def test_the_api_refuses_what_cannot_be_meant(desk: Desk) -> None:
     for endpoint in ("file:///etc", "ext::sh -c true", "/etc", "ftp://x/y"):
         with pytest.raises(StatusError, match="endpoint"):
             await desk.repository(endpoint=endpoint)
+    for endpoint in ("https://ann:hush@x/y.git", "ssh://git:hush@x/y", "https://:hush@x:8443/y", "git://a:hush@b@x/y"):
+        with pytest.raises(StatusError, match=r"spec\.endpoint: .*must not carry a password") as refused:
+            await desk.repository(endpoint=endpoint)
+        assert "hush" not in str(refused.value)
+    for number, endpoint in enumerate(("https://org@x:8443/a:b@c.git", "ssh://git@x:22/y", "git@x:a/b:c@d")):
+        await desk.repository(f"good-{number}", endpoint=endpoint)
 
 
 OTHER = {"repository": "other", "revision": "main"}

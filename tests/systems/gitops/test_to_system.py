@@ -102,6 +102,20 @@ async def test_drift_is_undone_and_objects_that_were_deleted_come_back(desk: Des
         assert await desk.names() == ["a", "b"]
 
 
+async def test_no_value_of_a_secret_is_in_what_is_told_of_its_mistakes(desk: Desk) -> None:
+    wrong = (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: door}\ndata: {key: hunter2}\nstringData: {pin: {x: hunter3}}\n"
+    )
+    desk.git.create("team", {"a.yaml": wrong})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.reason("InvalidDocuments")
+        told = json.dumps(sync.raw) + json.dumps([e.raw for e in (await desk.client.list(Event, Query())).items])
+    assert "hunter" not in told
+    assert "data.key: Invalid value: (not shown): []uint8; it must be base64, or under stringData" in message(sync)
+
+
 @pytest.mark.row(48)
 async def test_fields_that_git_says_no_more_go_even_when_others_own_them_too(desk: Desk) -> None:
     desk.git.create("team", {"a.yaml": config("a", color="red", size="small")})
@@ -116,6 +130,26 @@ async def test_fields_that_git_says_no_more_go_even_when_others_own_them_too(des
         live = await desk.live("a")
         assert live is not None
         assert live["data"] == {"color": "red"}
+
+
+async def test_a_confirmation_counts_once_also_when_the_same_names_come_and_go_again(desk: Desk) -> None:
+    documents = {"a.yaml": config("a"), "b.yaml": config("b")}
+    desk.git.create("team", {"README": "two", **documents})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        for _ in range(2):
+            desk.git.commit("team", dict.fromkeys(documents))
+            await desk.ask()
+            sync = await desk.reason("EmptySource")
+            assert await desk.names() == ["a", "b"]
+            await desk.change(annotations={CONFIRM: sync.status.held.plan})
+            await desk.ready()
+            assert await desk.names() == []
+            desk.git.commit("team", dict(documents))
+            await desk.ask()
+            await desk.ready()
 
 
 @pytest.mark.row(48)

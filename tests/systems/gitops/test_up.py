@@ -17,7 +17,7 @@ from tests.runtime.widgets import until_gone
 from tests.systems.gitops.desk import Desk, config, message
 from trimtab.client.api import ApiClient
 from trimtab.client.connect import connect
-from trimtab.client.protocol import Ref
+from trimtab.client.protocol import Named, Ref
 from trimtab.client.transport import Call, document_of
 from trimtab.lab.git import run as git_run
 from trimtab.lab.git_daemon import GitDaemon
@@ -323,12 +323,8 @@ spec:
 """
 
 
-async def test_a_kind_and_its_objects_may_come_in_one_revision(up: Up) -> None:
-    group = f"{up.namespace}.example.com"
-    crd = CRD.replace("GROUPS", f"carts.{group}").replace("GROUP", group)
-    cart = f"apiVersion: {group}/v1\nkind: Cart\nmetadata: {{name: big}}\nspec: {{size: large}}\n"
-    up.git.create("team", {"a-cart.yaml": cart, "crd.yaml": crd})
-    await up.repository()
+async def root(up: Up) -> None:
+    """A ServiceAccount that may do everything."""
     await up.client.create(
         Untyped({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "root", "namespace": up.namespace}})
     )
@@ -343,6 +339,15 @@ async def test_a_kind_and_its_objects_may_come_in_one_revision(up: Up) -> None:
             }
         )
     )
+
+
+async def test_a_kind_and_its_objects_may_come_in_one_revision(up: Up) -> None:
+    group = f"{up.namespace}.example.com"
+    crd = CRD.replace("GROUPS", f"carts.{group}").replace("GROUP", group)
+    cart = f"apiVersion: {group}/v1\nkind: Cart\nmetadata: {{name: big}}\nspec: {{size: large}}\n"
+    up.git.create("team", {"a-cart.yaml": cart, "crd.yaml": crd})
+    await up.repository()
+    await root(up)
     await up.sync(serviceAccount="root")
     assert "spec.size" in message(await up.reason("InvalidDocuments"))
     up.git.commit("team", {"a-cart.yaml": cart.replace("large", "3")})
@@ -351,3 +356,65 @@ async def test_a_kind_and_its_objects_may_come_in_one_revision(up: Up) -> None:
     live = await up.live("big", "Cart", f"{group}/v1")
     assert live is not None
     assert live["spec"] == {"size": 3}
+
+
+def carts(up: Up, *versions: str) -> str:
+    """The definition of Carts; the last version is the one that is stored, and the first two are served."""
+    group = f"{up.namespace}.example.com"
+    head, _, one = CRD.replace("GROUPS", f"carts.{group}").replace("GROUP", group).partition("  - name: v1\n")
+    last = versions[-1]
+    return head + "".join(
+        f"  - name: {v}\n" + (one if v == last else one.replace("storage: true", "storage: false")) for v in versions
+    )
+
+
+def cart(up: Up, version: str, size: int) -> str:
+    return f"apiVersion: {up.namespace}.example.com/{version}\nkind: Cart\nmetadata: {{name: big}}\nspec: {{size: {size}}}\n"
+
+
+@pytest.mark.parametrize("both", [False, True])
+async def test_a_new_version_of_a_kind_and_its_objects_in_it_may_come_in_one_revision(up: Up, both: bool) -> None:
+    up.git.create("team", {"crd.yaml": carts(up, "v1"), "big.yaml": cart(up, "v1", 3)})
+    await up.repository()
+    await root(up)
+    await up.sync(serviceAccount="root", systemToGit=both, exclude=["Repository"])
+    await up.ready()
+    up.git.commit("team", {"crd.yaml": carts(up, "v1", "v2"), "big.yaml": cart(up, "v2", 4)})
+    await up.ask()
+    await up.ready()
+    assert ((await up.live("big", "Cart", f"{up.namespace}.example.com/v2")) or {})["spec"] == {"size": 4}
+
+
+@pytest.mark.parametrize("both", [False, True])
+async def test_what_was_synced_in_a_version_that_is_served_no_more_is_pruned(up: Up, both: bool) -> None:
+    up.git.create("team", {"crd.yaml": carts(up, "v1", "v2"), "big.yaml": cart(up, "v1", 3)})
+    await up.repository()
+    await root(up)
+    await up.sync(serviceAccount="root", systemToGit=both, exclude=["Repository"])
+    await up.ready()
+    kind = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    held = await up.client.get(kind, f"carts.{up.namespace}.example.com")
+    without_v1 = {**held.raw["spec"], "versions": held.raw["spec"]["versions"][1:]}
+    await up.client.patch(held, Untyped({**held.raw, "spec": without_v1}))
+    up.git.commit("team", {"crd.yaml": carts(up, "v2"), "big.yaml": None})
+    await up.ask()
+    await up.ready()
+    assert await up.live("big", "Cart", f"{up.namespace}.example.com/v2") is None
+
+
+async def test_a_kind_that_is_deleted_takes_nothing_out_of_git(up: Up) -> None:
+    up.git.create("team", {"crd.yaml": carts(up, "v1"), "big.yaml": cart(up, "v1", 3)})
+    await up.repository()
+    await root(up)
+    await up.sync(serviceAccount="root", systemToGit=True, exclude=["Repository"])
+    await up.ready()
+    head = up.git.head()
+    kind, name = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition"), f"carts.{up.namespace}.example.com"
+    await up.client.delete(Ref(kind, name))
+    await until_gone(up.client, kind, name, "")
+    await up.ask()
+    await up.reason("KindGone")
+    assert up.git.head() == head
+    up.git.commit("team", {"crd.yaml": None, "big.yaml": None, "a.yaml": config("a", x="1")})
+    await up.ask()
+    await up.ready()

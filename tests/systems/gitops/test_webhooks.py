@@ -72,7 +72,8 @@ COMMITS = [{"added": ["a/b.yaml"], "modified": ["c.yaml"], "removed": []}]
             Push(frozenset({"main"}), frozenset({"a/b.yaml", "c.yaml"}), "d1"),
         ),
         ("github", {}, {"ref": "refs/heads/main", "forced": True, "commits": COMMITS}, Push(frozenset({"main"}), None)),
-        ("github", {}, {"ref": "refs/tags/v1", "commits": []}, Push(frozenset(), frozenset())),
+        ("github", {}, {"ref": "refs/tags/v1", "commits": []}, Push(frozenset(), frozenset(), tags=frozenset({"v1"}))),
+        ("gitlab", {}, {"object_kind": "tag_push", "ref": "refs/tags/v1"}, Push(frozenset(), tags=frozenset({"v1"}))),
         (
             "gitlab",
             {"X-Gitlab-Event-UUID": "u"},
@@ -88,8 +89,8 @@ COMMITS = [{"added": ["a/b.yaml"], "modified": ["c.yaml"], "removed": []}]
         (
             "bitbucket",
             {"X-Event-Key": "repo:push", "X-Request-UUID": "r"},
-            {"push": {"changes": [{"new": {"type": "branch", "name": "main"}}, {"new": None}]}},
-            Push(frozenset({"main"}), None, "r"),
+            {"push": {"changes": [{"new": {"type": n, "name": n}} for n in ("branch", "tag")] + [{"new": None}]}},
+            Push(frozenset({"branch"}), None, "r", frozenset({"tag"})),
         ),
         (
             "bitbucket",
@@ -100,8 +101,12 @@ COMMITS = [{"added": ["a/b.yaml"], "modified": ["c.yaml"], "removed": []}]
         (
             "azure",
             {},
-            {"eventType": "git.push", "id": "n", "resource": {"refUpdates": [{"name": "refs/heads/main"}]}},
-            Push(frozenset({"main"}), None, "n"),
+            {
+                "eventType": "git.push",
+                "id": "n",
+                "resource": {"refUpdates": [{"name": "refs/heads/main"}, {"name": "refs/tags/v1"}]},
+            },
+            Push(frozenset({"main"}), None, "n", frozenset({"v1"})),
         ),
     ],
 )
@@ -131,6 +136,14 @@ def test_a_push_concerns_a_sync_by_branch_and_paths() -> None:
     assert concerns(push, "main", ["clusters/**"])
     assert not concerns(push, "main", ["apps/**", "clusters/*"])
     assert concerns(Push(frozenset({"main"}), None), "main", ["apps/**"])
+    assert concerns(push, "refs/heads/main", ())
+    assert not concerns(push, "refs/tags/main", ())
+    assert concerns(push, "HEAD", ["clusters/**"])
+    moved = Push(frozenset(), frozenset(), tags=frozenset({"v1"}))
+    assert concerns(moved, "v1", ["apps/**"])
+    assert concerns(moved, "refs/tags/v1", ())
+    assert not concerns(moved, "refs/heads/v1", ())
+    assert not concerns(moved, "HEAD", ())
     assert matches("*.yaml", "a/b/c.yaml")
     assert matches("**/x.yaml", "x.yaml")
     assert not matches("a/**/x.yaml", "b/x.yaml")

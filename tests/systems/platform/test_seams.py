@@ -164,6 +164,34 @@ async def test_a_name_that_comes_to_mean_another_cluster_leaves_nothing_on_the_f
     assert "a" not in await shared.config_maps("web")
 
 
+@pytest.mark.parametrize("name", ["renamed", "one"])
+async def test_a_cluster_by_another_name_keeps_the_objects_that_are_there(stage: Stage, name: str) -> None:
+    for project in ("team", "infra"):
+        await stage.namespace(project)
+    one = await stage.imported("infra", "one", sharing={"enabled": True, "projects": [{"name": "team"}]})
+    async with stage.working():
+        await stage.workload("team", "shop", config_map("a"), ["one"])
+        await stage.ready(Workload, "team", "shop")
+        before = (await one.client.get(CM, "a", "web")).raw["metadata"]["uid"]
+        await stage.secret("team", "access", kubeconfig=kubeconfig(one.url))
+        spec = {"config": {"imported": {"kubeconfigSecretRef": {"name": "access"}}}}
+        await stage.create(Cluster, "team", name, spec)
+        await stage.change(Workload, "team", "shop", lambda spec: spec["placement"].update(clusters=[{"name": name}]))
+
+        def moved(workload: Document) -> bool:
+            part = part_of(workload, name) if [p["name"] for p in workload["status"]["clusters"]] == [name] else {}
+            return part.get("phase") == "Ready" and "project" not in part
+
+        await stage.until(Workload, "team", "shop", moved)
+        assert (await one.client.get(CM, "a", "web")).raw["metadata"]["uid"] == before
+        await stage.delete(Cluster, "infra", "one")
+        await stage.gone(Cluster, "infra", "one")
+        assert (await one.client.get(CM, "a", "web")).raw["metadata"]["uid"] == before
+        await stage.delete(Workload, "team", "shop")
+        await stage.gone(Workload, "team", "shop")
+    assert "a" not in await one.config_maps("web")
+
+
 @pytest.mark.parametrize("goes", ["workload", "cluster"])
 async def test_what_is_half_there_is_not_forgotten_while_its_cluster_s_name_is_nobody_s(
     stage: Stage, goes: str

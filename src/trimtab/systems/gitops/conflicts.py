@@ -31,6 +31,8 @@ MOST = 500
 """Conflicts of one sync that become objects."""
 MOST_FIELDS = 200
 LONGEST = 4096
+ROOM = 160 << 10
+"""Characters of one value, and of all values of a conflict: an object has an end. A longer one is cut, and has its digest."""
 JOINED = (
     *("create", "update", "unchanged", "adopt", "prune", "keep", "forget"),
     *("files", "write_back", "refused", "guards", "held", "held_edits"),
@@ -158,7 +160,8 @@ def name_of(sync: GitSync, identity: Identity) -> str:
 
 def spec_of(sync: GitSync, conflict: Conflict, revision: str) -> SyncConflictSpec:
     document = conflict.git or conflict.live or conflict.base.git or {}
-    identity = conflict.identity
+    identity, fields = conflict.identity, conflict.fields[:MOST_FIELDS]
+    room = min(LONGEST, ROOM // (3 * max(len(fields), 1)))
     return SyncConflictSpec(
         git_sync=sync.name,
         object=ObjectRef(
@@ -171,9 +174,12 @@ def spec_of(sync: GitSync, conflict: Conflict, revision: str) -> SyncConflictSpe
         revision=revision,
         fields=tuple(
             FieldConflict(
-                path=field.path or ".", base=_json(field.base), git=_json(field.git), system=_json(field.system)
+                path=field.path or ".",
+                base=_json(field.base, room),
+                git=_json(field.git, room),
+                system=_json(field.system, room),
             )
-            for field in conflict.fields[:MOST_FIELDS]
+            for field in fields
         ),
     )
 
@@ -183,8 +189,12 @@ def _told(spec: SyncConflictSpec) -> SyncConflictSpec:
     return spec.replace(revision="", resolution=UNSET)
 
 
-def _json(value: object) -> str | UnsetType:
+def _json(value: object, room: int) -> str | UnsetType:
+    """The digest of one that is cut tells it from others that begin so: a decision is of the whole value."""
     if value is UNSET:
         return UNSET
     text: str = msgspec.json.encode(value, order="deterministic").decode()
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    if len(text) <= room:
+        return text
+    end = f"… (sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]})"
+    return text[: room - len(end)] + end

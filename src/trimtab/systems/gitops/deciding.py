@@ -94,6 +94,10 @@ def planned(
     def path(identity: Identity, used: set[str]) -> str:
         return path_for(identity, plural=plural, taken=used, files=held(identity))
 
+    def uid(identity: Identity) -> str:
+        entry = inventory.get(identity) or (exports.entries.get(identity) if exports else None)
+        return entry.uid if entry is not None else ""
+
     reduced = Parsed(agenda.documents, (), parsed.artifacts, parsed.files)
     rest: dict[str, Any] = {"owners": owners, "refuse": refuse, "paths": path, "taken": taken, "needed": needed}
     made = plan(reduced, known, agenda.entries, options, settled=settled, touched=touched, **rest)
@@ -108,7 +112,7 @@ def planned(
     if files:
         whole = filed(whole, agenda.documents, known, files, names, options)
     if exports is None:
-        return guarded(whole, parsed, len(inventory), options)
+        return guarded(whole, parsed, len(inventory), options, uid=uid)
     looked = {identity: e for identity, e in exports.entries.items() if identity in agenda.read or identity in live}
     whole = exported(
         whole,
@@ -120,7 +124,7 @@ def planned(
             options.selection.selects(identity) and identity not in (owners or {}) and not (refuse and refuse(identity))
         ),
     )
-    return guarded(whole, parsed, len(inventory), options, written=exports.count)
+    return guarded(whole, parsed, len(inventory), options, uid=uid, written=exports.count)
 
 
 def _same_place(entry: Entry, document: SourceDocument) -> bool:

@@ -7,6 +7,7 @@ they have the same name; one that has none is new.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,6 +34,12 @@ def for_people(before: Any, after: Any, paths: Iterable[Path]) -> tuple[Any, Any
         old = _replaced(old, before, path, lambda value, other: ABSENT if value is ABSENT else NOT_SHOWN)
         new = _replaced(new, before, path, _compared)
     return old, new
+
+
+def is_hidden(field: str, paths: Iterable[Path]) -> bool:
+    """Whether a field, by its name in a message (`spec.nodes[0].key`), is at one of the paths, in it, or has it in itself."""
+    steps = [step for step in re.split(r"[.\[\]]+", field) if step]
+    return any(all(wanted in ("*", step) for step, wanted in zip(steps, path, strict=False)) for path in paths)
 
 
 def _compared(value: Any, old: Any) -> Any:

@@ -32,6 +32,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     artifacts: dict[str, str] = {}  # name in the document → digest of its bytes
     item: int = -1
 
+    def renewed(self, version: str) -> Entry:
+        """The same in another version of its kind."""
+        git, live = (
+            None if side is None else {**side, "apiVersion": version} for side in (self.base.git, self.base.live)
+        )
+        return msgspec.structs.replace(self, version=version, base=Base(git, live))
+
 
 class InventoryError(ValueError):
     """A shard cannot be read."""

@@ -112,6 +112,11 @@ class Knowledge:
         cls = self._scheme.class_of(api_version, kind)
         return tuple(path for path, _ in _marked(cls, Sensitive)) if cls is not None else ()
 
+    def secret(self, api_version: str, kind: str) -> tuple[Path, ...]:
+        """The fields whose values are told to nobody: those, and what is in a Secret."""
+        content: tuple[Path, ...] = (("data",), ("stringData",)) if (api_version, kind) == ("v1", "Secret") else ()
+        return (*self.sensitive(api_version, kind), *content)
+
     def read_only(self, api_version: str, kind: str) -> tuple[Path, ...]:
         """The fields that the system writes by itself."""
         cls = self._scheme.class_of(api_version, kind)

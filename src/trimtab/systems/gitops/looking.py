@@ -79,9 +79,11 @@ async def _get(client: ApiClient, version: str, identity: Identity) -> Document 
     try:
         live: Document = (await client.get(Named(version, identity.kind), identity.name, identity.namespace)).raw
     except StatusError as error:
-        if error.code == 404:
-            return None
-        raise
+        if error.code != 404:
+            raise
+        if not (error.details or {}).get("name"):  # it is not the object that is not there
+            raise NotServed(f"{identity.kind} of {version}") from None
+        return None
     return live
 
 

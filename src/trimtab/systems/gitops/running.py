@@ -35,7 +35,7 @@ from trimtab.systems.gitops.run.checking import check
 from trimtab.systems.gitops.run.doing import apply_plan, send_files
 from trimtab.systems.gitops.run.drafting import Drafter
 from trimtab.systems.gitops.run.journal import Journal
-from trimtab.systems.gitops.run.source import check_branch, head_of, meanwhile, snapshot_of
+from trimtab.systems.gitops.run.source import head_of, meanwhile, snapshot_of
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop
 from trimtab.systems.gitops.run.writing import write_back
@@ -136,7 +136,6 @@ class Running:
                         mirror, snapshot, draft, kept, tools=tools, memory=memory, journal=journal
                     )
                 except Moved:
-                    await check_branch(mirror, self.sync)
                     continue  # somebody was faster: fetch, and merge with what they did
                 break
             else:

@@ -9,7 +9,7 @@ Caveat: kinds that come while we look are found at the next `refresh`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from trimtab.client.discovery import ApiResource, Catalogue, discover
 from trimtab.client.paths import Place
 from trimtab.client.transport import Call, Transport, document_of
-from trimtab.model.errors import FieldError, FieldProblem, StatusError
+from trimtab.model.errors import Bare, FieldError, FieldProblem, StatusError
 from trimtab.model.schema import Schema
 
 MOST = 10
@@ -110,8 +110,9 @@ class Served:
         """Each kind once, in its preferred version."""
         return tuple(self._by_group.values())
 
-    def problems(self, document: Mapping[str, Any]) -> list[str]:
-        """All that its schema has against a document; an unknown kind is told with those that are known."""
+    def problems(self, document: Mapping[str, Any], hidden: Callable[[str], bool] = lambda path: False) -> list[str]:
+        """All that its schema has against a document; an unknown kind is told with those that are known. `hidden`: fields
+        whose values are in no message."""
         version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
         resource = self.resource(version, kind)
         if resource is None:
@@ -128,7 +129,7 @@ class Served:
         walk = schema.walk(judged)
         errors = [*walk.errors, *schema.rules(judged, None, walk.errors)]
         found = [f"{field}: unknown field; see `kubectl explain {resource.plural}`" for field in walk.unknown]
-        found += [f"{error}; quote it, if it is meant as text" if _unquoted(error) else str(error) for error in errors]
+        found += [f"{_without_value(error) if hidden(error.path) else error}{_hint(error)}" for error in errors]
         return found if len(found) <= MOST else [*found[:MOST], f"and {len(found) - MOST} more"]
 
     def _unknown(self, version: str, kind: str) -> str:
@@ -176,6 +177,16 @@ class Served:
                 if f"{group}/{names.get('version')}".removeprefix("/") == version:
                     found[names["kind"]] = _schema(schema, schemas, group)
         return found
+
+
+def _without_value(error: FieldError) -> FieldError:
+    return msgspec.structs.replace(error, value=Bare("(not shown)"))
+
+
+def _hint(error: FieldError) -> str:
+    if error.detail == "[]uint8":
+        return "; it must be base64" + (", or under stringData" if error.path.startswith("data.") else "")
+    return "; quote it, if it is meant as text" if _unquoted(error) else ""
 
 
 def _unquoted(error: FieldError) -> bool:

@@ -2,6 +2,7 @@
 
 Order: a cluster is in the status before anything is put there, so whoever comes after a crash knows where to look; it is
 taken from the status only when nothing is left there. One cluster's failure does not hold the others up, and is named.
+Two Clusters may be one and the same: what is there stays while it is placed on either.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Spreading:
             return Result(requeue_after=RETRY if fault.again else workload.spec.drift.interval.seconds)
         before = {part.name: part for part in _parts(workload)}
         moved = _moved(workload, placing, before)
-        held = await self._left(workload, moved, Placing())
+        held = await self._left(workload, moved, Placing(clusters=placing.clusters))
         before = {name: part for name, part in before.items() if name not in moved}
         placing = _without(placing, held)
         workload = await self._announced(workload, placing, before, held, manifests)
@@ -156,6 +157,8 @@ class Spreading:
                     return None
                 if not was_reached(cluster) and not part.digest:
                     return None
+                if _stays(cluster, placing):
+                    return None  # the objects are those of another name of the same cluster
                 gone = await self._ground.applier.remove(await self._ground.reached(cluster), holder)
             except Fault as fault:
                 return part.replace(phase="Removing", reason=fault.reason, message=fault.message)
@@ -300,6 +303,19 @@ def _moved(workload: Workload, placing: Placing, before: Mapping[str, Part]) -> 
         and (part.digest or part.objects)
         and (part.project or workload.namespace) != placing.clusters[name].namespace
     }
+
+
+def _stays(cluster: Cluster, placing: Placing) -> bool:
+    """Whether a cluster that it is placed on is the same one by another name. Fault while that is not known."""
+    uid = cluster.status.cluster_uid if cluster.status else UNSET
+    if not uid:
+        return False
+    for name, other in placing.clusters.items():
+        if not other.status or not other.status.conditions:
+            raise Fault("Waiting", f"Cluster {name} was not looked at yet: it may be the same one")
+        if other.status.cluster_uid == uid:
+            return True
+    return False
 
 
 def _without(placing: Placing, held: Mapping[str, Part]) -> Placing:

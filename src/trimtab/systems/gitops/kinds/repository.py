@@ -26,6 +26,7 @@ class RepositorySpec(Spec, rules=Rule(
     type: Annotated[Literal["git", "helm"], Meta(description="What is in it.")] = "git"
     endpoint: Annotated[
         str,
+        Rule("!self.matches('://[^/@]*:[^/]*@')", "must not carry a password: put it into the Secret of secretRef"),
         Meta(min_length=1, max_length=2048, description="https://git.example.com/team/fleet.git, without credentials."),
     ]
     secret_ref: (

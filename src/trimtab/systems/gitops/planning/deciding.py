@@ -146,6 +146,7 @@ class _Planner:
             self._parsed,
             len(self._inventory),
             self._options,
+            uid=lambda identity: self._inventory[identity].uid if identity in self._inventory else "",
         )
 
     def _desired(self, source: SourceDocument) -> None:

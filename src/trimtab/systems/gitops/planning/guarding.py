@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from trimtab.systems.gitops.parsing import Identity, Parsed
 from trimtab.systems.gitops.planning.plan import FileEdit, Guard, Options, Plan
 
+Uid = Callable[[Identity], str]
+"""Of the object that was synced."""
 
-def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, written: int | None = None) -> Plan:
+
+def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, uid: Uid, written: int | None = None) -> Plan:
     """The plan without the deletions that need a confirmation that was not given. `synced`: the size of the inventory;
     `written`: so many documents are in Git, where that is another number."""
     deletes = tuple(edit for edit in plan.write_back if edit.action == "delete")
@@ -27,7 +30,8 @@ def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, writte
     else:
         in_git = synced if written is None else written
         for held, where, count in ((pruned, "system", synced), (removed, "Git", in_git)):
-            guard = _guard(held, where, where == "system" and not parsed.documents, count, options)
+            word = confirmation(held, where, uid)
+            guard = _guard(held, where, word, where == "system" and not parsed.documents, count, options)
             if guard is not None:
                 guards.append(guard)
     names = {identity for guard in guards for identity in guard.held}
@@ -43,16 +47,18 @@ def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, writte
     )
 
 
-def confirmation(held: Iterable[Identity], where: str = "system") -> str:
-    """What a user echoes. It is of what would be deleted: another deletion needs another one."""
-    text = "\n".join((where, *sorted(identity.key for identity in held)))
+def confirmation(held: Iterable[Identity], where: str, uid: Uid) -> str:
+    """What a user echoes. It is of what would be deleted: another deletion needs another one, also one of objects that came
+    again under these names."""
+    text = "\n".join((where, *sorted(f"{identity.key} {uid(identity)}" for identity in held)))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _guard(held: tuple[Identity, ...], where: str, empty: bool, synced: int, options: Options) -> Guard | None:
+def _guard(
+    held: tuple[Identity, ...], where: str, word: str, empty: bool, synced: int, options: Options
+) -> Guard | None:
     if not held:
         return None
-    word = confirmation(held, where)
     if word in options.confirmed.split(","):
         return None
     percent = 100 * len(held) / max(synced, len(held))

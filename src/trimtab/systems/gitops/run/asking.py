@@ -6,7 +6,7 @@ from msgspec import UnsetType
 
 from trimtab.client.protocol import Client
 from trimtab.runtime.git.refs import HEAD, branch_name, is_commit
-from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, Repository
+from trimtab.systems.gitops.kinds import Destination, GitSync, GitSyncSpec, Repository
 from trimtab.systems.gitops.kinds.fields import CONFIRM
 from trimtab.systems.gitops.parsing import SelectionError, selection
 from trimtab.systems.gitops.planning import Options
@@ -64,24 +64,49 @@ def destination_of(sync: GitSync) -> str:
     if isinstance(to, UnsetType):
         return ""
     source, root = normal_root(spec.path), normal_root(to.path, "spec.destination.path")
-    if (to.repository, to.revision) == (spec.repository, spec.revision):
-        if source == root:
-            return ""
-        if not source or root.startswith(f"{source}/"):
-            raise ValueError("spec.destination.path: is in the folder that is synced; take another folder or branch")
+    if (to.repository, to.revision, root) == (spec.repository, spec.revision, source):
+        return ""
+    if to.repository == spec.repository:
+        _check_apart(spec, to)
     return f"{to.repository} {to.revision} {root}"
 
 
-async def git_repository(client: Client, sync: GitSync, name: str) -> Repository:
+def _check_apart(spec: GitSyncSpec, to: Destination) -> None:
+    """ValueError when what is written to the one repository would be read again. HEAD may be any of its branches."""
+    source, root = normal_root(spec.path), normal_root(to.path)
+    same_branch = spec.revision.removeprefix("refs/heads/") in (to.revision, HEAD)
+    if same_branch and (not source or root == source or root.startswith(f"{source}/")):
+        may = "" if spec.revision == to.revision else f" ({spec.revision} may be {to.revision})"
+        raise ValueError(f"spec.destination.path: is in the folder that is synced{may}; take another folder or branch")
+
+
+async def destination_repository(client: Client, sync: GitSync, to: Destination) -> Repository:
+    """The Repository that changes of the system go to. Stop when it is the source by another name, and would be read again."""
+    found = await git_repository(client, sync, to.repository, "spec.destination.repository")
+    source = await git_repository(client, sync, sync.spec.repository)
+    if _address(found) == _address(source):
+        try:
+            _check_apart(sync.spec, to)
+        except ValueError as error:
+            message = f"{error}: {to.repository} and {sync.spec.repository} are one repository"
+            raise Stop(Verdict(False, "InvalidSpec", message, stalled=True)) from None
+    return found
+
+
+def _address(repository: Repository) -> str:
+    return repository.spec.endpoint.rstrip("/").removesuffix(".git")
+
+
+async def git_repository(client: Client, sync: GitSync, name: str, field: str = "spec.repository") -> Repository:
     """The Repository of this name that the sync may use."""
     try:
         repository = await repository_of(client, name, sync.namespace)
     except Ambiguous as error:
-        raise Stop(Verdict(False, "RepositoryAmbiguous", f"spec.repository: {error}")) from None
+        raise Stop(Verdict(False, "RepositoryAmbiguous", f"{field}: {error}")) from None
     if repository is None:
-        message = f'spec.repository: there is no Repository "{name}" in {sync.namespace}, nor one shared with it'
+        message = f'{field}: there is no Repository "{name}" in {sync.namespace}, nor one shared with it'
         raise Stop(Verdict(False, "RepositoryMissing", message))
     if repository.spec.type != "git":
-        message = f'spec.repository: "{name}" is of type {repository.spec.type}; it must be git'
+        message = f'{field}: "{name}" is of type {repository.spec.type}; it must be git'
         raise Stop(Verdict(False, "InvalidSpec", message, stalled=True))
     return repository

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from trimtab.systems.gitops import artifacts
 from trimtab.systems.gitops.acting import outside
+from trimtab.systems.gitops.hiding import is_hidden
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.parsing import Problem, Selection, selection
 from trimtab.systems.gitops.reading import Snapshot
@@ -27,9 +30,10 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
     judged, known = set(), []
     for document in documents:
         seen = document.digest in memory.judged
-        found = [] if seen else tools.served.problems(document.document)
-        problems += [Problem(document.path, document.line, message) for message in found]
         names = (str(document.document["apiVersion"]), str(document.document["kind"]))
+        hidden = partial(is_hidden, paths=tools.knowledge.secret(*names))
+        found = [] if seen else tools.served.problems(document.document, hidden)
+        problems += [Problem(document.path, document.line, message) for message in found]
         if found and tools.served.resource(*names) is None:
             continue  # nobody knows what it would be: that alone is told
         known.append(document)

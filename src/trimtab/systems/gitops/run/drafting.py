@@ -16,6 +16,7 @@ from trimtab.systems.gitops.acting import MANAGER, forbidden
 from trimtab.systems.gitops.conflicts import Conflicts
 from trimtab.systems.gitops.deciding import Agenda, agenda, planned
 from trimtab.systems.gitops.elsewhere import Exports, with_files
+from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.looking import look
@@ -27,6 +28,7 @@ from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.owners import lineage_of, living
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.scope import in_scope
+from trimtab.systems.gitops.served import Served
 from trimtab.systems.gitops.views import other_views
 
 Document = dict[str, Any]
@@ -82,9 +84,10 @@ class Drafter:
         """Of `everything`, or only of what Git or `changed` tells; `contents` has the bytes of Git. NotServed; StatusError."""
         tools, options = self._tools, self._options
         client, both = tools.actors.of(self._sync), options.system_to_git
+        await _renew(kept.inventory, tools.served)
         told = changed if everything else changed | artifacts.moved(snapshot, kept.inventory, tools.knowledge)
         rest: dict[str, Any] = {"everything": everything, "changed": told, "exports": kept.exports}
-        todo = agenda(snapshot.parsed, kept.inventory, both_ways=both, **rest)
+        todo = self._known(agenda(snapshot.parsed, kept.inventory, both_ways=both, **rest))
         wanted = self._served(todo)
         raw = await self._looked(client, snapshot, wanted)
         if both:
@@ -140,14 +143,31 @@ class Drafter:
             if entry is not None and revision and step.identity not in with_files:
                 known[step.identity] = revision, entry, generation
 
-    def _served(self, todo: Agenda) -> dict[Identity, str]:
-        """What is to be read, but for new objects of kinds that are yet to come."""
-        served = self._tools.served
-        return {
-            identity: version
-            for identity, version in todo.read.items()
-            if identity in todo.entries or served.is_served(version, identity.kind)
+    def _known(self, todo: Agenda) -> Agenda:
+        """Without what Git has no more and whose kind is not served: nobody can tell whether it is there, so it is neither
+        pruned nor forgotten."""
+        named, served = {document.identity for document in todo.documents}, self._tools.served
+        lost = {
+            identity
+            for identity, entry in todo.entries.items()
+            if identity not in named and not served.is_served(entry.version, identity.kind)
         }
+        if not lost:
+            return todo
+        entries = {identity: entry for identity, entry in todo.entries.items() if identity not in lost}
+        return Agenda(todo.documents, entries, {each: todo.read[each] for each in todo.read if each not in lost})
+
+    def _served(self, todo: Agenda) -> dict[Identity, str]:
+        """What is to be read, but for new objects of kinds that are yet to come. Where a version is yet to come, an object is
+        read in the one that it was synced in."""
+        served, found = self._tools.served, {}
+        for identity, version in todo.read.items():
+            entry = todo.entries.get(identity)
+            if served.is_served(version, identity.kind):
+                found[identity] = version
+            elif entry is not None:
+                found[identity] = entry.version if served.is_served(entry.version, identity.kind) else version
+        return found
 
     async def _files(
         self,
@@ -201,6 +221,21 @@ class Drafter:
         if not isinstance(self._sync.spec.service_account, UnsetType):
             return lambda identity: ""
         return lambda identity: forbidden(identity, live.get(identity, {}), self._sync.namespace)
+
+
+async def _renew(inventory: Inventory, served: Served) -> None:
+    """What was synced in a version that is served no more is known by one that is: the objects are the same."""
+
+    def unserved() -> list[Entry]:
+        return [entry for entry in inventory if not served.is_served(entry.version, entry.identity.kind)]
+
+    if not unserved():
+        return
+    await served.refresh()  # kinds that came with a revision are among them
+    for entry in unserved():
+        resource = served.of_group(entry.identity.group, entry.identity.kind)
+        if resource is not None and served.is_served(resource.api_version, resource.kind):
+            inventory.put(entry.renewed(resource.api_version))
 
 
 def _annotation(document: Document, key: str) -> str:

@@ -33,14 +33,13 @@ async def head_of(mirror: Mirror, sync: GitSync) -> str:
         return ""
 
 
-async def check_branch(mirror: Mirror, sync: GitSync) -> None:
+async def check_branch(mirror: Mirror, name: str, field: str) -> None:
     """Stop when what could not be written to is a tag: that is found by its name, too, and no push moves it. RemoteError."""
-    name = sync.spec.revision
     for full, is_tag in ((f"refs/heads/{name}", False), (f"refs/tags/{name}", True)):
         with contextlib.suppress(NoSuchRef):
             await mirror.fetch(full)
             if is_tag:
-                message = f"spec.revision: is written to, so it must be the name of a branch; {name!r} is a tag"
+                message = f"{field}: is written to, so it must be the name of a branch; {name!r} is a tag"
                 raise Stop(Verdict(False, "InvalidSpec", message, stalled=True))
             return
 

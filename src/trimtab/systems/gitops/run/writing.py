@@ -11,14 +11,16 @@ from msgspec import UnsetType
 
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Namespace
+from trimtab.runtime.git.errors import Moved
 from trimtab.systems.gitops import artifacts, elsewhere, exporting
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.planning import FileEdit, Plan
 from trimtab.systems.gitops.reading import Snapshot, normal_root
-from trimtab.systems.gitops.run.asking import git_repository
+from trimtab.systems.gitops.run.asking import destination_repository
 from trimtab.systems.gitops.run.drafting import Draft
 from trimtab.systems.gitops.run.journal import Journal
+from trimtab.systems.gitops.run.source import check_branch
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop, several
 from trimtab.systems.gitops.telling import Verdict
@@ -31,25 +33,31 @@ if TYPE_CHECKING:
 async def write_back(
     mirror: Mirror, snapshot: Snapshot, draft: Draft, kept: Kept, *, tools: Tools, memory: Memory, journal: Journal
 ) -> tuple[Snapshot, Draft]:
-    """The revision as it is then, and the draft as it came out. Moved when somebody was faster: nothing was pushed;
-    RemoteError."""
+    """The revision as it is then, and the draft as it came out. Moved when somebody was faster: nothing was pushed; Stop
+    when it cannot be written to; RemoteError."""
     sync = journal.sync
     if any(edit.action == "delete" for edit in draft.plan.write_back):
         await _check_namespace(sync, tools)
     signer = await signer_of(sync, tools.credentials)
+    by = exporting.By(
+        committer=sync.spec.committer, sign=signer, sync=f"{sync.namespace}/{sync.name}", clock=tools.clock
+    )
     async with _destination(mirror, sync, tools) as target:
-        pushed = await exporting.export(
-            target,
-            snapshot,
-            draft.plan.write_back,
-            exporting.By(
-                committer=sync.spec.committer, sign=signer, sync=f"{sync.namespace}/{sync.name}", clock=tools.clock
-            ),
-            knowledge=tools.knowledge,
-            client=tools.actors.of(sync),
-            raw=draft.raw,
-            exports=kept.exports if kept.destination else None,
-        )
+        try:
+            pushed = await exporting.export(
+                target,
+                snapshot,
+                draft.plan.write_back,
+                by,
+                knowledge=tools.knowledge,
+                client=tools.actors.of(sync),
+                raw=draft.raw,
+                exports=kept.exports if kept.destination else None,
+            )
+        except Moved:
+            field = "spec.destination.revision" if kept.destination else "spec.revision"
+            await check_branch(target.mirror, target.branch, field)
+            raise
     if pushed.skipped:
         told = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in pushed.skipped[:5])
         tools.events.warning(sync, "NotWritten", told[:900])
@@ -119,6 +127,6 @@ async def _destination(mirror: Mirror, sync: GitSync, tools: Tools) -> AsyncIter
     if spec.destination.repository == spec.repository:
         yield exporting.Target(mirror, spec.destination.revision, normal_root(spec.destination.path))
         return
-    repository = await git_repository(tools.client, sync, spec.destination.repository)
+    repository = await destination_repository(tools.client, sync, spec.destination)
     async with tools.mirrors.open(repository) as other:
         yield exporting.Target(other, spec.destination.revision, normal_root(spec.destination.path))

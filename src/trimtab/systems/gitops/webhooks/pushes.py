@@ -1,4 +1,4 @@
-"""What a provider's message says was pushed: which branches, and which paths as far as it tells. Pure.
+"""What a provider's message says was pushed: which branches and tags, and which paths as far as it tells. Pure.
 
 Messages are cut (GitLab names 20 commits, GitHub 2,048), and Bitbucket and Azure Repos name no paths: then `paths` is None, and a
 path filter cannot leave the push out.
@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from trimtab.runtime.git.refs import HEAD
+
 MAX_CHANGES = 1000
-_HEADS = "refs/heads/"
+_HEADS, _TAGS = "refs/heads/", "refs/tags/"
 
 
 class Push(msgspec.Struct, frozen=True):
@@ -22,6 +24,7 @@ class Push(msgspec.Struct, frozen=True):
     branches: frozenset[str]
     paths: frozenset[str] | None = None
     delivery: str = ""
+    tags: frozenset[str] = frozenset()
 
 
 class NoPush(Exception):  # noqa: N818 - it reads as what it is
@@ -39,9 +42,12 @@ def push_of(provider: str, headers: Mapping[str, str], body: bytes) -> Push:
     return _READERS[provider](headers, message)
 
 
-def concerns(push: Push, branch: str, filters: Sequence[str]) -> bool:
-    """Whether a push to `branch` is among it, that touches one of the paths where some are asked for."""
-    if branch not in push.branches:
+def concerns(push: Push, revision: str, filters: Sequence[str]) -> bool:
+    """Whether a push to `revision` is among it, that touches one of the paths where some are asked for. HEAD may be any branch;
+    of a tag that moved nobody tells what is touched."""
+    if revision.removeprefix(_TAGS) in push.tags and not revision.startswith(_HEADS):
+        return True
+    if revision.removeprefix(_HEADS) not in push.branches and not (revision == HEAD and push.branches):
         return False
     if not filters or push.paths is None:
         return True
@@ -71,16 +77,17 @@ def _github(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
     if headers.get("X-GitHub-Event", "push") != "push":
         raise NoPush
     whole = not message.get("forced") and not message.get("created") and len(_list(message, "commits")) < 2048
-    return Push(_branch(message.get("ref")), _touched(message) if whole else None, headers.get("X-GitHub-Delivery", ""))
+    ref, delivery = message.get("ref"), headers.get("X-GitHub-Delivery", "")
+    return Push(_branch(ref), _touched(message) if whole else None, delivery, _tag(ref))
 
 
 def _gitlab(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
-    if message.get("object_kind", "push") != "push":
+    if message.get("object_kind", "push") not in ("push", "tag_push"):
         raise NoPush
     commits, total = _list(message, "commits"), message.get("total_commits_count")
     whole = isinstance(total, int) and 0 < total <= len(commits)
-    delivery = headers.get("X-Gitlab-Event-UUID", "") or headers.get("Idempotency-Key", "")
-    return Push(_branch(message.get("ref")), _touched(message) if whole else None, delivery)
+    ref, delivery = message.get("ref"), headers.get("X-Gitlab-Event-UUID", "") or headers.get("Idempotency-Key", "")
+    return Push(_branch(ref), _touched(message) if whole else None, delivery, _tag(ref))
 
 
 def _bitbucket(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
@@ -88,12 +95,14 @@ def _bitbucket(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
     if headers.get("X-Event-Key", "repo:push") not in ("repo:push", "repo:refs_changed"):
         raise NoPush
     push = message.get("push")
-    names: set[str] = set()
+    names: dict[str, set[str]] = {"branch": set(), "tag": set()}
     for change in _list(push if isinstance(push, dict) else message, "changes")[:MAX_CHANGES]:
         for side in (change.get("new"), change.get("ref")):
-            if isinstance(side, dict) and str(side.get("type", "")).lower() == "branch":
-                names.add(str(side.get("name") or side.get("displayId") or ""))
-    return Push(frozenset(names), None, headers.get("X-Request-UUID", "") or headers.get("X-Request-Id", ""))
+            sort = str(side.get("type", "")).lower() if isinstance(side, dict) else ""
+            if isinstance(side, dict) and sort in names:
+                names[sort].add(str(side.get("name") or side.get("displayId") or ""))
+    delivery = headers.get("X-Request-UUID", "") or headers.get("X-Request-Id", "")
+    return Push(frozenset(names["branch"]), None, delivery, frozenset(names["tag"]))
 
 
 def _azure(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
@@ -101,8 +110,9 @@ def _azure(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
         raise NoPush
     resource = message.get("resource")
     updates = _list(resource if isinstance(resource, dict) else {}, "refUpdates")[:MAX_CHANGES]
-    branches = frozenset[str]().union(*(_branch(update.get("name")) for update in updates))
-    return Push(branches, None, str(message.get("id") or "")[:128])
+    refs = [update.get("name") for update in updates]
+    branches, tags = (frozenset[str]().union(*map(among, refs)) for among in (_branch, _tag))
+    return Push(branches, None, str(message.get("id") or "")[:128], tags)
 
 
 _READERS = {"github": _github, "gitlab": _gitlab, "bitbucket": _bitbucket, "azure": _azure}
@@ -110,6 +120,10 @@ _READERS = {"github": _github, "gitlab": _gitlab, "bitbucket": _bitbucket, "azur
 
 def _branch(ref: Any) -> frozenset[str]:
     return frozenset({ref.removeprefix(_HEADS)}) if isinstance(ref, str) and ref.startswith(_HEADS) else frozenset()
+
+
+def _tag(ref: Any) -> frozenset[str]:
+    return frozenset({ref.removeprefix(_TAGS)}) if isinstance(ref, str) and ref.startswith(_TAGS) else frozenset()
 
 
 def _touched(message: Mapping[str, Any]) -> frozenset[str]:
