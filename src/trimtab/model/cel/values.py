@@ -15,7 +15,7 @@ from trimtab.model.cel.types import Type
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 
 
-MAX_STEPS = 2_000_000
+MAX_STEPS = 1_000_000
 EACH = 3  # steps that a list or a map takes besides its items
 
 
