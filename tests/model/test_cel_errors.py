@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.model import cel
+from trimtab.model.cel.composition import Variables, VariablesType
 
 SCHEMA = {
     "type": "object",
@@ -161,6 +162,72 @@ def test_a_bomb_at_run_time_is_stopped_by_its_cost(source):
     with pytest.raises(cel.CostExceeded, match="operation cancelled: actual cost limit exceeded"):
         program.evaluate({"self": list(range(5000))}, cel.Budget())
     assert time.process_time() - started < 5
+
+
+_TWINS = "[1]" + ".map(x, [x, x])" * 40
+_MAPS = "[1]" + ".map(x, {'a': x, 'b': x})" * 40
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{_TWINS} == {_TWINS}",
+        f"{_MAPS} == {_MAPS}",
+        f"{_TWINS} in [{_TWINS}]",
+        f"sets.contains({_TWINS}, {_TWINS})",
+        f"'%s'.format([{_TWINS}]) == 'a'",
+        f"dyn({_TWINS}).indexOf(1) == 0",
+        "self.exists_one(a, self.exists_one(b, false))",
+        "self.filter(a, self.filter(b, false) == [1]) == [1]",
+        "self.map(a, self.map(b, false, b).size()).size() > 0",
+        "self.all(a, nested == other)",
+        "self.all(a, (self + self).size() > 0)",
+        "self.all(a, 'aaaaaaaaaa'.replace('a', long) != '')",
+        "self.all(a, '%s'.format([nested]) != '')",
+        "self.all(a, " + " && ".join(["true"] * 10_000) + ")",
+    ],
+    ids=lambda source: source[-30:],
+)
+def test_what_costs_nothing_in_cel_go_is_bounded_here(source):
+    """What shares its parts is small to make and huge to look at; what is looked at in a loop is so again and again."""
+    program = cel.compile(
+        source, {"self": cel.list_of(cel.INT), "nested": cel.DYN, "other": cel.DYN, "long": cel.STRING}
+    )
+    numbers = list(range(50_000))
+    bound = {
+        "self": numbers,
+        "nested": {"a": [*numbers, "b"]},
+        "other": {"a": [*numbers, "b"]},
+        "long": "b" * 1_000_000,
+    }
+    started = time.process_time()
+    with pytest.raises(cel.CostExceeded, match="operation cancelled: actual cost limit exceeded"):
+        program.evaluate(bound, cel.Budget())
+    assert time.process_time() - started < 5
+
+
+def test_sets_of_texts_are_compared_at_once():
+    kind = cel.type_of_schema({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}})
+    program = cel.compile("self == oldSelf", {"self": kind, "oldSelf": kind})
+    words = [f"w{number}" for number in range(20_000)]
+    for other, same in ((words[::-1], True), ([*words[1:], "else"], False)):
+        assert program.evaluate({"self": kind.bind(words), "oldSelf": kind.bind(other)}, cel.Budget()) is same
+
+
+def test_values_within_values_end_in_an_error():
+    programs: dict[str, cel.Program | str] = {"v0": cel.compile("[1]", {}, result=None)}
+    types = {"v0": programs["v0"].type}
+    for number in range(1, 600):
+        known = {"variables": VariablesType(types)}
+        program = programs[f"v{number}"] = cel.compile(f"[dyn(variables.v{number - 1})]", known, result=None)
+        types[f"v{number}"] = program.type
+    budget = cel.Budget()
+    variables = Variables(programs, {}, budget)
+    asked = cel.compile("variables.v599 == variables.v599", {"variables": VariablesType(types)})
+    for name in programs:
+        variables.find(name)
+    with pytest.raises(cel.CostExceeded):
+        asked.evaluate({"variables": variables}, budget)
 
 
 def test_a_budget_is_spent_by_evaluations_that_fail_too():

@@ -311,6 +311,47 @@ async def test_what_the_version_does_not_know_is_pruned(shapes: Api, webhook: We
     assert (await shapes.get(f"{BOXED}/a")).doc["spec"] == {"box": {"size": 1}, "kept": "by v1"}
 
 
+async def test_an_answer_that_is_nested_too_deeply_fails_what_needs_it(shapes: Api, webhook: Webhook) -> None:
+    await shapes.post(FLAT, flat("a", size=1))
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    webhook.convert = lambda document, desired: {**document, "apiVersion": desired, "spec": {"box": deep}}
+    kept = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    live = (await shapes.get(DEFINITION)).doc
+    live["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["box"] = kept
+    del live["spec"]["versions"][1]["selectableFields"]
+    assert (await shapes.put(DEFINITION, live)).code == 200
+    answer = await shapes.until(f"{BOXED}/a", lambda answer: answer.code != 200)
+    why = "returned an object that is nested too deeply to be shown"
+    assert (answer.code, answer.doc["message"]) == (500, f"conversion webhook for {V2}, Kind=Shape {why}")
+
+
+async def test_a_webhook_that_is_slow_keeps_no_other_waiting(shapes: Api, webhook: Webhook) -> None:
+    await shapes.post(FLAT, flat("a", size=1))
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    judge = {
+        "name": "judge.example.com",
+        "clientConfig": webhook.client_config(),
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 2,
+    }
+    made = await shapes.post(
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        {"metadata": {"name": "judge"}, "webhooks": [judge]},
+    )
+    assert made.code == 201, made.doc
+    webhook.held = asyncio.Event()
+    reads = [asyncio.create_task(shapes.get(f"{BOXED}/a")) for _ in range(120)]
+    await asyncio.wait(reads, timeout=1.0)
+    answer = await shapes.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+    webhook.held.set()
+    assert answer.code == 201, answer.doc
+    assert {each.code for each in await asyncio.gather(*reads)} == {200}
+
+
 async def test_nobody_there_is_told_as_go_tells_it(shapes: Api, webhook: Webhook) -> None:
     live = (await shapes.get(DEFINITION)).doc
     live["spec"]["conversion"]["webhook"]["clientConfig"]["url"] = "https://127.0.0.1:1/convert"

@@ -4,6 +4,8 @@ more of them with a real one."""
 from __future__ import annotations
 
 import asyncio
+import itertools
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -363,3 +365,31 @@ async def test_a_policy_for_all_kinds_is_not_warned_of(api: Api) -> None:
             f"{POLICIES}/{name}", lambda answer: answer.doc["status"].get("observedGeneration") == 1
         )
         assert answer.doc["status"]["typeChecking"] == {}
+
+
+async def test_others_are_served_between_what_a_slow_policy_judges(api: Api) -> None:
+    await enforced(api, policy("object.data.all(x, object.data.all(y, x + y != ''))"))
+    heavy = config_map("a") | {"data": {f"k{number}": "" for number in range(160)}}
+    started = time.perf_counter()
+    assert (await api.post(BAD, heavy)).code == 201
+    alone = time.perf_counter() - started
+    turns: list[float] = []
+
+    async def others() -> None:
+        while True:
+            turns.append(time.perf_counter())
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(others())
+    found = await asyncio.gather(*(api.post(BAD, heavy) for _ in range(8)))
+    watching.cancel()
+    assert {each.code for each in found} == {201}
+    assert max(after - before for before, after in itertools.pairwise(turns)) < 4 * alone
+
+
+async def test_thousands_of_variables_are_composed_in_the_time_of_each(api: Api) -> None:
+    variables = [{"name": f"v{number}", "expression": "1"} for number in range(3000)]
+    started = time.process_time()
+    answer = await api.post(POLICIES, policy("variables.v2999 == 1", variables=variables))
+    assert answer.code == 201, answer.doc
+    assert time.process_time() - started < 5

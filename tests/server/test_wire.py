@@ -163,6 +163,22 @@ async def test_of_two_headers_that_may_come_once_the_first_counts(tmp_path: Path
     assert seen[0].headers[b"authorization"] == b"Bearer one"
 
 
+async def test_spaces_around_a_name_are_none_of_it(tmp_path: Path) -> None:
+    seen: list[Incoming] = []
+
+    async def keep(incoming: Incoming) -> Response:
+        seen.append(incoming)
+        return Response(body=b"{}")
+
+    listener = Listener(keep, proxied=(b"x-remote-",))
+    await listener.listen_unix(str(tmp_path / "s"))
+    said = b"impersonate-user: \t bob \t\r\nx-remote-user: ann  \r\n"
+    await talk(str(tmp_path / "s"), b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n" + said + b"\r\n")
+    await listener.close()
+    assert seen[0].impersonation == ((b"impersonate-user", b"bob"),)
+    assert seen[0].proxied == ((b"x-remote-user", b"ann"),)
+
+
 async def test_a_transfer_encoding_that_is_not_undone_is_refused(address: str) -> None:
     head = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n"
     answer = await talk(address, head + b"2\r\n{}\r\n0\r\n\r\nGET /second HTTP/1.1\r\nhost: x\r\n\r\n")

@@ -19,6 +19,7 @@ from trimtab.server.auth.limits import InFlight, Limits
 from trimtab.server.body import MAX_BODY
 from trimtab.server.broadcast import Handover
 from trimtab.server.core import Server
+from trimtab.server.heavy import HEAVY, Heavy
 from trimtab.server.http import Request, Response, Stream, error_response
 from trimtab.server.streaming import BodyStream, gathered
 from trimtab.server.wire import LARGE, Incoming
@@ -48,6 +49,7 @@ class Door:
         self._identify = identify
         self._local = local
         self._in_flight = InFlight(limits or Limits())
+        self._heavy = Heavy()
         self._audit = itertools.count(1)
         self._run = str(uuid.uuid4())[:24].encode()  # of this run; the count makes it a request's
 
@@ -132,20 +134,23 @@ class Door:
                 stream = incoming.stream
             if incoming.path == batch.PATH and incoming.method == "POST" and self._local is not None:
                 return await batch.answer(incoming, self)
-            answer = await self._server.handle(
-                Request(
-                    method=incoming.method,
-                    path=incoming.path,
-                    query=query,
-                    headers=incoming.headers,
-                    body=incoming.body,
-                    user=user,
-                    warnings=warnings,
-                    stream=stream,
-                    trail=trail,
-                    search=incoming.query,
-                )
+            request = Request(
+                method=incoming.method,
+                path=incoming.path,
+                query=query,
+                headers=incoming.headers,
+                body=incoming.body,
+                user=user,
+                warnings=warnings,
+                stream=stream,
+                trail=trail,
+                search=incoming.query,
             )
+            if len(request.body) < HEAVY:
+                answer = await self._server.handle(request)
+            else:
+                with await self._heavy.turn(user.name):
+                    answer = await self._server.handle(request)
             if not isinstance(answer, Stream):
                 return answer
         try:

@@ -1,9 +1,9 @@
-"""Rules of custom kinds (`x-kubernetes-validations`), and what they may take from everybody else.
+"""Rules of custom kinds (`x-kubernetes-validations`) and admission policies, and what they may take from everybody else.
 
-Rules run in this thread, and within the budget that the API gives them some take half a second. While nothing took long,
-nothing here waits. A kind whose rules did is judged one object at a time, of each user one, so that users take turns; and
-after each the server rests for as long as that took. Whoever asks for something else waits for one such object, not for
-all that one user has sent.
+They run in this thread, and within the budget that the API gives them some take half a second. While nothing took long,
+nothing here waits. What is judged by rules that did is judged one object at a time, of each user one, so that users take
+turns; and after each the server rests for as long as that took. Whoever asks for something else waits for one such object,
+not for all that one user has sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from trimtab.model.errors import FieldError
 from trimtab.model.schema import Schema
@@ -20,6 +20,13 @@ LONG = 0.02
 """Seconds that nobody notices."""
 
 Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class Judge(Protocol):
+    """Whose rules they are. `slow` says whether they took long when they last ran."""
+
+    slow: bool
 
 
 class Judging:
@@ -34,13 +41,17 @@ class Judging:
         """What the rules of a kind say of an object; `errors` are those found before."""
         if not schema.ruled:
             return []
-        if not schema.slow:
-            return self._timed(schema, new, old, errors)[0]
+        return await self.judged(user, schema, lambda: schema.rules(new, old, errors))
+
+    async def judged(self, user: str, judge: Judge, act: Callable[[], T]) -> T:
+        """What `act` returns, which runs the rules of `judge`."""
+        if not judge.slow:
+            return self._timed(judge, act)[0]
         queue = self._users.setdefault(user, _Queue())
         queue.length += 1
         try:
             async with queue.lock, self._one:
-                found, took = self._timed(schema, new, old, errors)
+                found, took = self._timed(judge, act)
                 if took > LONG:
                     await asyncio.sleep(took)
                 return found
@@ -49,13 +60,11 @@ class Judging:
             if not queue.length:
                 del self._users[user]
 
-    def _timed(
-        self, schema: Schema, new: Document, old: Document | None, errors: Sequence[FieldError]
-    ) -> tuple[list[FieldError], float]:
+    def _timed(self, judge: Judge, act: Callable[[], T]) -> tuple[T, float]:
         started = self._now()
-        found = schema.rules(new, old, errors)
+        found = act()
         took = self._now() - started
-        schema.slow = took > LONG
+        judge.slow = took > LONG
         return found, took
 
 

@@ -131,9 +131,9 @@ def _path(item: Said, target: Any) -> None:
 
 
 def _operation(said: Said, target: Any) -> None:
-    target.description, target.operation_id = said.get("description", ""), said["operationId"]
+    target.description, target.operation_id = said.get("description", ""), said.get("operationId", "")
     for word in ("tags", "produces", "consumes", "schemes"):
-        getattr(target, word).extend(said[word])
+        getattr(target, word).extend(said.get(word) or ())
     _parameters(said.get("parameters") or (), target.parameters)
     for code, answer in said["responses"].items():
         response = target.responses.response_code.add(name=code).value.response
@@ -168,7 +168,7 @@ def _schema(said: Said, target: Any) -> None:
         if word in _PLAIN:
             setattr(target, _PLAIN[word], value)
         elif word == "type":
-            target.type.value.append(value)
+            target.type.value.extend([value] if isinstance(value, str) else value)
         elif word == "required":
             target.required.extend(value)
         elif word == "enum":

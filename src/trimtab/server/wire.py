@@ -256,9 +256,11 @@ class Connection(asyncio.Protocol):
             self._refuse(_plain(400, b"400 Bad Request: too many Host headers\n"))
             return
         if name.startswith(b"impersonate-"):
-            self._impersonation += ((name, value),)
+            self._impersonation += (
+                (name, value.strip(b" \t")),
+            )  # spaces around a value are none of it (RFC 9110 §5.5)
         elif self._listener.proxied and name.startswith(self._listener.proxied):
-            self._proxied += ((name, value),)
+            self._proxied += ((name, value.strip(b" \t")),)
         self._headers.setdefault(name, value)
 
     def on_headers_complete(self) -> None:

@@ -24,6 +24,7 @@ from trimtab.server.audit.policy import load_policy
 from trimtab.server.audit.trail import Auditor
 from trimtab.server.auth.identity import User
 from trimtab.server.serve import Running, Settings, serve
+from trimtab.store.contract import Unwritable
 from trimtab.testing.pki import Authority
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -48,16 +49,23 @@ class Other:
         self.bodies: list[int] = []
         self.code = 200
         self.kept = ["one", "two"]
+        self.listed: Any = LISTED
+        self.swagger: Any = None
+        self.left: Any = None  # what it says is in a namespace, whatever was deleted
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.path == THINGS:
-            return web.json_response(LISTED, status=self.code)
+            return web.json_response(self.listed, status=self.code)
+        if request.path == "/openapi/v2" and self.swagger is not None:
+            return web.json_response(self.swagger)
         if not request.path.startswith(THINGS):
             return web.Response(status=404)
         self.seen.append(request)
         if request.path == f"{THINGS}/namespaces/short/things":
             if request.method == "DELETE":
                 self.kept.clear()
+            if self.left is not None:
+                return web.json_response(self.left)
             return web.json_response({"items": [{"metadata": {"name": name}} for name in self.kept]})
         if request.path.endswith("/moved"):
             return web.Response(status=302, headers={"Location": "https://example.com/"})
@@ -150,6 +158,14 @@ class World:
                 if condition.get("reason") == reason:
                     return condition
                 await asyncio.sleep(0.01)
+
+    async def reads(self, path: str, text: bytes) -> None:
+        """Wait until an answer has this in it."""
+        async with asyncio.timeout(10):
+            while True:
+                if text in (await self.send("GET", path))[1]:
+                    return
+                await asyncio.sleep(0.05)
 
     async def document(self) -> Any:
         return json.loads((await self.send("GET", f"{SERVICES}/v1.things.example.com"))[1])
@@ -403,3 +419,93 @@ def test_a_group_that_would_arrive_as_another_is_never_told(group: str) -> None:
         told(User("eve", groups=(group,)))
     with pytest.raises(StatusError, match="cannot be told"):
         told(User(group))
+
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"verbs": 5}, {"verbs": [{}]}, {"kind": {}}, {"singularName": 7}, {"shortNames": 5}, {"group": 5}, {"name": []}],
+)
+async def test_a_word_of_a_wrong_type_never_gets_into_our_discovery(behind: World, wrong: dict[str, Any]) -> None:
+    row = LISTED["resources"][0] | wrong  # type: ignore[index, operator]
+    behind.other.listed = {**LISTED, "resources": [row, {"name": "fine", "kind": "Fine", "verbs": None}]}
+    (service,) = behind.server.aggregator.services.values()
+    assert await behind.server.aggregator._checked(service)
+    document = json.loads((await behind.send("GET", "/apis", Accept=AGGREGATED))[1])
+    (group,) = (each for each in document["items"] if each["metadata"]["name"] == "things.example.com")
+    assert [each["resource"] for each in group["versions"][0]["resources"]] == ["fine"]
+
+
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+OWN = f"{THINGS}/namespaces/{{namespace}}/things"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        [],
+        "no document",
+        {"paths": []},
+        {"paths": {OWN: 5}},
+        {"paths": {OWN: {"get": {"parameters": [{"$ref": "#/parameters/absent"}]}}}},
+        {"definitions": [1]},
+        {"definitions": {"a": {"properties": 5}}},
+    ],
+)
+async def test_a_document_that_is_none_leaves_ours_as_it_is(behind: World, lie: Any) -> None:
+    behind.other.swagger = lie
+    for accept in ("application/json", PROTOBUF):
+        code, body, _ = await behind.send("GET", "/openapi/v2", Accept=accept)
+        assert (code, b"io.k8s.api.core.v1.ConfigMap" in body) == (200, True)
+
+
+async def test_parameters_that_a_server_in_go_shares_are_written_out(behind: World) -> None:
+    shared = {"in": "query", "name": "pretty", "type": "string", "uniqueItems": True}
+    operation = {"operationId": "listThings", "parameters": [{"$ref": "#/parameters/pretty-abc"}], "responses": {}}
+    item = {"get": operation, "parameters": [{"$ref": "#/parameters/pretty-abc"}]}
+    definitions = {"example.Thing": {"type": ["object", "null"]}}
+    behind.other.swagger = {
+        "paths": {OWN: item, "/api/v1/pods": {}},
+        "parameters": {"pretty-abc": shared},
+        "definitions": definitions,
+    }
+    code, body, _ = await behind.send("GET", "/openapi/v2")
+    document = json.loads(body)
+    assert code == 200
+    assert document["definitions"]["example.Thing"] == definitions["example.Thing"]
+    assert document["paths"][OWN] == {"get": {**operation, "parameters": [shared]}, "parameters": [shared]}
+    code, body, _ = await behind.send("GET", "/openapi/v2", Accept=PROTOBUF)
+    assert (code, OWN.encode() in body) == (200, True)
+
+
+@pytest.mark.parametrize("lie", [[], {"items": [5]}, {"items": [{"metadata": {"name": "a", "finalizers": [{}]}}]}])
+async def test_a_namespace_waits_for_a_server_that_says_nothing_sensible(behind: World, lie: Any) -> None:
+    metadata = {"name": "short"}
+    await behind.send("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    behind.other.left = lie
+    await behind.send("DELETE", "/api/v1/namespaces/short")
+    await behind.reads("/api/v1/namespaces/short", b"stale GroupVersion discovery")
+    behind.other.left = None
+    await behind.reads("/api/v1/namespaces/short", b"not found")
+
+
+async def test_a_server_is_judged_again_after_the_disk_refused_to_say_so(
+    behind: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals: asyncio.Queue[None] = asyncio.Queue()
+
+    async def refused(*_: Any) -> None:
+        refusals.put_nowait(None)
+        raise Unwritable("database or disk is full", full=True)
+
+    behind.other.code = 500
+    with monkeypatch.context() as patched:
+        patched.setattr(behind.server.acts, "modify", refused)
+        (wake,) = behind.server.aggregator._wakes.values()
+        wake.set()
+        async with asyncio.timeout(10):
+            await refusals.get()
+            await refusals.get()
+    await behind.until("FailedDiscoveryCheck")

@@ -14,7 +14,7 @@ from typing import Any
 from trimtab.model.cel import times
 from trimtab.model.cel import types as t
 from trimtab.model.cel.errors import EvaluationError
-from trimtab.model.cel.values import ABSENT, MAPS, Duration, Timestamp, equals, find
+from trimtab.model.cel.values import ABSENT, EACH, MAPS, Duration, Timestamp, equals, find, spend
 from trimtab.model.cel.values import Mapping as MappingValue
 from trimtab.model.cel.values import Sequence as SequenceValue
 
@@ -286,10 +286,11 @@ class ObjectView(MappingValue):
     def equals(self, other: Any) -> bool:
         if len(self) != len(other):
             return False
+        spend(len(self) + EACH)
         known = {field.key: (name, field) for name, field in self.type.fields.items()}
         for key, value in self.value.items():
             if key not in known:
-                if isinstance(other, ObjectView) and key in other.value and other.value[key] != value:
+                if isinstance(other, ObjectView) and key in other.value and not equals(other.value[key], value):
                     return False
                 continue
             name, field = known[key]
@@ -347,12 +348,20 @@ class SetView(ListView):
     __slots__ = ()
 
     def equals(self, other: Any) -> bool:
-        return len(self) == len(other) and all(any(equals(item, mine) for mine in self) for item in other)
+        if len(self) != len(other):
+            return False
+        mine, others = list(self), list(other)
+        if {*map(type, mine), *map(type, others)} == {str}:
+            spend(len(mine))
+            return set(mine).issuperset(others)
+        spend(len(mine) ** 2)
+        return all(any(equals(item, each) for each in mine) for item in others)
 
     def added(self, other: Any) -> Any:
         values = list(self.value)
         for item in other:
             raw = unbound(item)
+            spend(len(values))
             if not any(equals(item, self.type.bind(value)) for value in values):
                 values.append(raw)
         return SetView(values, self.type)
@@ -373,6 +382,7 @@ class KeyedView(ListView):
     def equals(self, other: Any) -> bool:
         if len(self) != len(other):
             return False
+        spend(len(self))
         mine = {self._key(raw): raw for raw in self.value}
         for item in other:
             raw = mine.get(self._key(unbound(item)))
@@ -396,4 +406,7 @@ def unbound(value: Any) -> Any:
         return times.shown(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    return value if not isinstance(value, MAPS) else {key: unbound(find(value, key)) for key in value}
+    if not isinstance(value, MAPS):
+        return value
+    spend(len(value) + EACH)
+    return {key: unbound(find(value, key)) for key in value}

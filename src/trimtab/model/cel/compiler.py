@@ -44,6 +44,8 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "add_int64": operator.add, "subtract_int64": operator.sub, "multiply_int64": operator.mul,
 }  # fmt: skip
 
+LARGE_BODY = 100  # nodes: what a loop repeats is counted then, though it may be free
+
 
 class Compiler:
     """Compiles one expression. `width` is the length that its frame must have."""
@@ -51,9 +53,11 @@ class Compiler:
     def __init__(self, variables: Mapping[str, int]) -> None:
         self._places: dict[str, int] = dict(variables)
         self.width = len(variables) + 1
+        self._nodes = 0
 
     def compile(self, node: Node) -> Code:
         value = constant(node)
+        self._nodes += 1
         if value is ABSENT:
             return _COMPILERS[type(node)](self, node)
         return _fixed(value)
@@ -306,8 +310,8 @@ class Compiler:
         before = self._places.get(node.variable)
         place = self._places[node.variable] = self.width
         self.width += 1
-        body = self.compile(node.body)
-        condition = None if node.filter is None else self.compile(node.filter)
+        body = self._in_loop(node.body)
+        condition = None if node.filter is None else self._in_loop(node.filter)
         if before is None:
             del self._places[node.variable]
         else:
@@ -324,6 +328,12 @@ class Compiler:
             case "map":
                 return folds.mapped(source, place, body, condition)
         return folds.optional_map(source, place, body, node.macro == "optMap")
+
+    def _in_loop(self, node: Node) -> Code:
+        before = self._nodes
+        code = self.compile(node)
+        size = self._nodes - before
+        return folds.weighed(code, size >> 3) if size > LARGE_BODY else code
 
 
 def _fixed(value: Any) -> Code:

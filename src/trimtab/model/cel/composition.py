@@ -24,8 +24,12 @@ class VariablesType(t.ObjectType):
     __slots__ = ()
     walked = False
 
-    def __init__(self, composed: Mapping[str, t.Type]) -> None:
-        super().__init__("kubernetes.variables", {name: _shown(kind) for name, kind in composed.items()})
+    def __init__(self, composed: Mapping[str, t.Type] | None = None) -> None:
+        super().__init__("kubernetes.variables", {name: _shown(kind) for name, kind in (composed or {}).items()})
+
+    def compose(self, name: str, kind: t.Type) -> None:
+        """One more, for what is compiled from now on."""
+        self._fields[name] = t.Field(name, _shown(kind))
 
 
 def _shown(kind: t.Type) -> t.Type:

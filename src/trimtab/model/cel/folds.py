@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.model.cel.cost import NEW_LIST
 from trimtab.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload, no_such_overload
-from trimtab.model.cel.values import LISTS, MAPS, NONE, Duration, Optional, Timestamp, Uint, type_name
+from trimtab.model.cel.values import LISTS, MAPS, NONE, Duration, Optional, Timestamp, Uint, spend, type_name
 
 Frame = list[Any]
 Code = Callable[[Frame], Any]
@@ -19,6 +19,23 @@ def _items(value: Any) -> Any:
         return value
     kind = _GO_TYPES.get(type(value), "ref.Val")
     raise EvaluationError(f"got '{kind}', expected iterable type")
+
+
+def _all_of(value: Any) -> Any:
+    """What a loop goes through to its end: a turn that finds nothing may cost nothing."""
+    items = _items(value)
+    spend(len(items))
+    return items
+
+
+def weighed(body: Code, weight: int) -> Code:
+    """A body of a loop with so much in it that is free, as literals are."""
+
+    def run(frame: Frame) -> Any:
+        spend(weight)
+        return body(frame)
+
+    return run
 
 
 _GO_TYPES = {
@@ -59,7 +76,7 @@ def exists_one(source: Code, place: int, body: Code) -> Code:
     def run(frame: Frame) -> bool:
         count = 0
         frame[0] -= 2
-        for item in _items(source(frame)):
+        for item in _all_of(source(frame)):
             frame[place] = item
             value = _boolean(body(frame))
             count += value
@@ -76,7 +93,7 @@ def kept(source: Code, place: int, body: Code) -> Code:
     def run(frame: Frame) -> list[Any]:
         made = []
         frame[0] -= 1
-        for item in _items(source(frame)):
+        for item in _all_of(source(frame)):
             frame[place] = item
             if _boolean(body(frame)):
                 made.append(item)
@@ -92,7 +109,7 @@ def mapped(source: Code, place: int, body: Code, condition: Code | None) -> Code
     def run(frame: Frame) -> list[Any]:
         made = []
         frame[0] -= 1
-        for item in _items(source(frame)):
+        for item in _all_of(source(frame)):
             frame[place] = item
             if condition is None or _boolean(condition(frame)):
                 made.append(body(frame))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trimtab.model.cel.cost import CHECK, NEW_LIST, NEW_STRUCT, REGEX, TRAVERSAL
-from trimtab.model.cel.values import LISTS, MAPS, Opaque, find, size
+from trimtab.model.cel.values import EACH, LISTS, MAPS, Opaque, find, size, spend
 
 _TRAVERSED = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
 
@@ -37,8 +37,10 @@ def _traversed(value: Any) -> int:
     if isinstance(value, str | bytes):
         return int(len(value.encode() if isinstance(value, str) else value) * TRAVERSAL)
     if isinstance(value, LISTS):
+        spend(len(value) + EACH)
         return sum(_traversed(item) for item in value)
     if isinstance(value, MAPS):
+        spend(len(value) + EACH)
         return sum(_traversed(key) + _traversed(find(value, key)) for key in value)
     return 1
 

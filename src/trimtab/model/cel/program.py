@@ -25,6 +25,7 @@ from trimtab.model.cel.syntax import (
     Node,
     Select,
 )
+from trimtab.model.cel.values import RUNNING, Steps
 
 PER_CALL = 1_000_000
 PER_OBJECT = 10_000_000
@@ -33,11 +34,12 @@ PER_OBJECT = 10_000_000
 class Budget:
     """What evaluations may still cost together, and each of them alone."""
 
-    __slots__ = ("per_call", "remaining")
+    __slots__ = ("per_call", "remaining", "steps")
 
     def __init__(self, total: int = PER_OBJECT, per_call: int = PER_CALL) -> None:
         self.remaining = total
         self.per_call = per_call
+        self.steps = Steps()
 
 
 class Program:
@@ -59,11 +61,15 @@ class Program:
     def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
         """The value. Spends from the budget, also when it raises EvaluationError or CostExceeded."""
         frame: list[Any] = [budget.per_call, *map(bindings.get, self._names), *self._spare]
+        outer, RUNNING[0] = RUNNING[0], budget.steps
         try:
             value = self._code(frame)
+        except RecursionError:  # values within values, made by variables that use each other
+            raise CostExceeded from None
         except (TypeError, AttributeError) as error:  # a value that its type did not foretell
             raise no_such_overload() from error
         finally:
+            RUNNING[0] = outer
             budget.remaining -= budget.per_call - frame[0]
         if frame[0] < 0:
             raise CostExceeded

@@ -30,6 +30,7 @@ from trimtab.model.cel.values import (
     find,
     ordered,
     size,
+    spend,
     type_name,
     unsigned,
 )
@@ -79,6 +80,7 @@ def add(a: Any, b: Any) -> Any:
             return times.long_enough(a.ns + b.ns)
     if isinstance(a, LISTS) and isinstance(b, LISTS):
         bounded(len(a) + len(b))
+        spend((len(a) + len(b)) >> 3)
         if isinstance(a, Sequence):
             return a.added(b)  # type: ignore[attr-defined]
         return [*a, *b]

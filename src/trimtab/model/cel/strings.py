@@ -13,7 +13,7 @@ from trimtab.model.cel import times
 from trimtab.model.cel.errors import EvaluationError, no_such_overload
 from trimtab.model.cel.stdlib import bounded, double_shown, to_string
 from trimtab.model.cel.types import Type
-from trimtab.model.cel.values import LISTS, MAPS, Duration, Function, Timestamp, Uint, find, type_name
+from trimtab.model.cel.values import EACH, LISTS, MAPS, Duration, Function, Timestamp, Uint, find, spend, type_name
 
 _SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -158,7 +158,9 @@ def replace(text: Any, old: Any, new: Any, limit: Any = -1) -> str:
     texts(text, old, new)
     integers(limit)
     places = text.count(old)
-    bounded(len(text) + len(new) * (places if limit < 0 else min(limit, places)))
+    length = len(text) + len(new) * (places if limit < 0 else min(limit, places))
+    bounded(length)
+    spend(length >> 10)
     return str(text.replace(old, new, limit))
 
 
@@ -225,7 +227,9 @@ def formatted(text: Any, args: Any) -> str:
             except ValueError as error:
                 raise EvaluationError(f"error during formatting: {error}") from None
             used += 1
-    bounded(sum(map(len, parts)))
+    length = sum(map(len, parts))
+    bounded(length)
+    spend(length >> 10)
     return "".join(parts)
 
 
@@ -336,8 +340,10 @@ def _text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, LISTS):
+        spend(len(value) + EACH)
         return f"[{', '.join(_literal(item) for item in value)}]"
     if isinstance(value, MAPS):
+        spend(len(value) + EACH)
         entries = sorted((_literal(key), _literal(find(value, key))) for key in value)
         return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
     if isinstance(value, Type):
@@ -348,6 +354,7 @@ def _text(value: Any) -> str:
 def _literal(value: Any) -> str:
     """A value inside a list or a map, as an expression would write it."""
     if type(value) is str:
+        spend(len(value) >> 6)
         return quote(value)
     if type(value) is bytes:
         return f'b"{value.decode("utf-8", "replace").translate(_QUOTED)}"'

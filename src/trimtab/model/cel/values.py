@@ -9,10 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.model.cel.errors import EvaluationError, no_such_overload
+from trimtab.model.cel.errors import CostExceeded, EvaluationError, no_such_overload
 from trimtab.model.cel.types import Type
 
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+
+
+MAX_STEPS = 1_000_000
+EACH = 3  # steps that a list or a map takes besides its items
+
+
+class Steps:
+    """How much evaluations may still do that has no price. Prices are those of cel-go, which compares, prints and joins lists
+    and maps for the price of their outermost items: what shares its parts, or is looked at again and again, would take hours."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+
+
+RUNNING: list[Steps | None] = [None]
+"""The steps of the evaluation that runs now. A place in a list, because it is looked at often."""
+
+
+def spend(count: int) -> None:
+    """Say before it is done that so many items are looked at, or so many kilobytes made. Raises CostExceeded."""
+    steps = RUNNING[0]
+    if steps is not None:
+        steps.left -= count
+        if steps.left < 0:
+            raise CostExceeded
 
 
 class Uint(int):
@@ -76,6 +103,7 @@ class Sequence:
         raise NotImplementedError
 
     def equals(self, other: Any) -> bool:
+        spend(len(self) + EACH)
         return len(self) == len(other) and all(equals(a, b) for a, b in zip(self, other, strict=True))
 
 
@@ -94,6 +122,7 @@ class Mapping:
         raise NotImplementedError
 
     def equals(self, other: Any) -> bool:
+        spend(len(self) + EACH)
         return len(self) == len(other) and all(equals(self.find(key), find(other, key)) for key in self)
 
 
@@ -128,13 +157,16 @@ def equals(a: Any, b: Any) -> bool:
             return False
         kinds = {*map(type, a), *map(type, b)}
         if len(kinds) == 1 and kinds <= _SAME_IN_PYTHON:
+            spend(len(a) >> 3)
             return bool(a == b)
+        spend(len(a) + EACH)
         return all(equals(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Sequence):
         return isinstance(b, LISTS) and a.equals(b)
     if kind is dict:
         if isinstance(b, Mapping):
             return b.equals(a)
+        spend(len(a) + EACH)
         return type(b) is dict and len(a) == len(b) and all(equals(v, find(b, k)) for k, v in a.items())
     if isinstance(a, Mapping):
         return isinstance(b, MAPS) and a.equals(b)

@@ -30,6 +30,7 @@ class MapKey(str):
 
 
 Step = str | int
+MAX_ERRORS = 2000
 T = TypeVar("T")
 
 
@@ -67,10 +68,10 @@ def added(items: list[T] | None, item: T) -> list[T]:
 
 
 def errors(found: Sequence[Finding]) -> list[FieldError]:
-    """The errors, each once, pass by pass."""
+    """The errors, each once, pass by pass. To write more than so many would take seconds, and nobody reads them."""
     wrong = sorted((f for f in found if f.stage is not Stage.UNKNOWN), key=lambda f: f.stage)
     written: dict[str, FieldError] = {}
-    for finding in wrong:
+    for finding in wrong[:MAX_ERRORS]:
         error = finding.write(_path(finding))
         written.setdefault(str(error), error)
     return list(written.values())

@@ -84,6 +84,7 @@ class Admission:
             equivalents=self._forms.equivalents,
             convert=self._forms.convert,
             authorize=server.authorizer.authorize,
+            judging=server.judging,
         )
 
     def mutates(self, request: AdmissionRequest) -> bool:

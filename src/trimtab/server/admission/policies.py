@@ -9,7 +9,9 @@ A policy is compiled when it first concerns a write, not before.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,10 +29,12 @@ from trimtab.server.admission.webhook_conditions import Authorize, bindings_of
 from trimtab.server.admission.webhook_expressions import variables
 from trimtab.server.admission.webhook_match import GROUP, is_namespace
 from trimtab.server.admission.webhook_review import review_request
+from trimtab.server.judging import Judging
 
 POLICIES, BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
 CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 AUDITED = "validation.policy.admission.k8s.io/validation_failure"
+YIELD = 20  # judgements by as many parameters, then others are served
 
 Document = dict[str, Any]
 
@@ -52,6 +56,7 @@ class Policy:
         self.criteria = criteria_of(spec.get("matchConstraints") or {})
         self.ignores_failure = spec.get("failurePolicy") == "Ignore"
         self.param_kind: Mapping[str, str] | None = spec.get("paramKind")
+        self.slow = False
         self._spec = spec
         self._compiled: CompiledPolicy | None = None
 
@@ -80,6 +85,7 @@ class Policies:
         equivalents: Callable[[Kind], Sequence[Kind]],
         convert: Callable[[Document, Kind], Awaitable[Document]],
         authorize: Authorize,
+        judging: Judging,
     ) -> None:
         self._params = params
         self._labels = labels
@@ -87,6 +93,7 @@ class Policies:
         self._equivalents = equivalents
         self._convert = convert
         self._authorize = authorize
+        self._judging = judging
         self._policies: dict[str, Policy] = {}
         self._bindings: dict[str, Binding] = {}
         self._bound: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
@@ -164,9 +171,11 @@ class Policies:
             if values is None and found:
                 values = await self._values(request, seen)
                 namespace = await self._shown_namespace(request)
-            for one in found:
-                bound = {**(values or {}), "params": one}
-                judgement = judged(policy.compiled, bound, namespace, ignores_failure=policy.ignores_failure)
+            for place, one in enumerate(found, 1):
+                judge = partial(_judged, policy, {**(values or {}), "params": one}, namespace)
+                judgement = await self._judging.judged(request.user.name, policy, judge)
+                if not place % YIELD:
+                    await asyncio.sleep(0)
                 _act(judgement, policy, binding, request, denied)
                 for key, value in judgement.annotations.items():
                     if value not in notes.setdefault(key, []):
@@ -204,6 +213,10 @@ class Policies:
         self._bound = tuple(
             (policy, tuple(by_policy[name])) for name, policy in sorted(self._policies.items()) if name in by_policy
         )
+
+
+def _judged(policy: Policy, bound: Mapping[str, Any], namespace: Any) -> Judgement:
+    return judged(policy.compiled, bound, namespace, ignores_failure=policy.ignores_failure)
 
 
 def _is_exempt(kind: Kind) -> bool:

@@ -31,25 +31,25 @@ class Expressions:
     def __init__(self, *, params: bool, composed: bool, typed: Mapping[str, Type] | None = None) -> None:
         """`typed` are variables whose types are known better than usually."""
         from trimtab.model.cel import DYN
+        from trimtab.model.cel.composition import VariablesType
 
         known = dict(variables())
         if params:
             known["params"] = DYN
         known |= typed or {}
+        self._composed = VariablesType()
+        if composed:
+            known["variables"] = self._composed
         self._known: dict[str, Type] = known
-        self._types: dict[str, Type] = {}
-        self._composed = composed
         self.variables: dict[str, Program | Failed] = {}
-        self._declare()
 
     def compose(self, name: str, expression: str) -> Program | Failed:
         """Compile a variable; it is known from now on, also when it failed."""
         from trimtab.model.cel import DYN
 
         made = self._compiled(expression, self._known, ())
-        self._types[name] = DYN if isinstance(made, Failed) else made.type
+        self._composed.compose(name, DYN if isinstance(made, Failed) else made.type)
         self.variables[name] = made
-        self._declare()
         return made
 
     def anything(self, expression: str) -> Program | Failed:
@@ -64,12 +64,6 @@ class Expressions:
 
     def annotation(self, expression: str) -> Program | Failed:
         return self._compiled(expression, self._known, ("string", "null_type"))
-
-    def _declare(self) -> None:
-        if self._composed:
-            from trimtab.model.cel.composition import VariablesType
-
-            self._known = {**self._known, "variables": VariablesType(self._types)}
 
     def _compiled(self, expression: str, known: Mapping[str, Type], wanted: tuple[str, ...]) -> Program | Failed:
         from trimtab.model.cel import CelError

@@ -44,7 +44,8 @@ class WebhookClient:
         shown, target, server_name = await self._target(hook)
         tls = self._tls(hook)
         if self._session is None:
-            self._session = aiohttp.ClientSession(trust_env=False, auto_decompress=False)
+            connector = aiohttp.TCPConnector(limit=0)  # calls to one that is slow must not keep others waiting
+            self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, */*",

@@ -8,13 +8,13 @@ APIService there is one watch, and requests pay for an empty look-up.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
 import orjson
 
+from trimtab.model.errors import StatusError
 from trimtab.model.logs import log
 from trimtab.server.aggregation.availability import check
 from trimtab.server.aggregation.forwarding import forward, target_of
@@ -27,7 +27,7 @@ from trimtab.server.auth.rbac import Attributes, denial
 from trimtab.server.http import Answer, Request
 from trimtab.server.options import is_watching
 from trimtab.server.strategy import Document
-from trimtab.store.contract import Entry, Gone, Key, Op, Query
+from trimtab.store.contract import Entry, Gone, Key, Op, Query, StoreError
 
 if TYPE_CHECKING:
     from trimtab.server.core import Server
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 RECHECK = 30.0
 FIRST_RETRY = 0.1
+RETRY = 1.0
 
 
 class Aggregator:
@@ -94,13 +95,20 @@ class Aggregator:
 
     async def swagger(self) -> list[Document]:
         """The OpenAPI v2 documents of all that answer now, cut to their own paths."""
-        found = []
-        for service in [each for each in self.services.values() if each.available]:
-            with contextlib.suppress(LookupError, ValueError, *failures()):
-                document = orjson.loads(await self._remote.fetch(service, "/openapi/v2"))
-                paths = {k: v for k, v in (document.get("paths") or {}).items() if k.startswith(service.path + "/")}
-                found.append({"paths": paths, "definitions": document.get("definitions") or {}})
-        return found
+        asked = [self._swagger_of(each) for each in self.services.values() if each.available]
+        return [found for found in await asyncio.gather(*asked) if found is not None]
+
+    async def _swagger_of(self, service: ApiService) -> Document | None:
+        from trimtab.server.aggregation.swagger import part_of
+
+        try:
+            document = orjson.loads(await self._remote.fetch(service, "/openapi/v2"))
+            return await asyncio.to_thread(part_of, document, service.path)
+        except Exception as error:
+            if not isinstance(error, (LookupError, ValueError, *failures())):
+                raise
+            log.debug("another API server tells no schemas", service=service.name, error=str(error))
+            return None
 
     async def empty(self, namespace: str) -> tuple[dict[str, list[Entry]], list[str]]:
         """See `emptying`."""
@@ -210,10 +218,15 @@ class Aggregator:
     async def _follow_places(self, resource: str) -> None:
         store = self._server.store
         while True:
-            with contextlib.suppress(Gone):
+            try:
                 async with aclosing(store.watch(Query(resource=resource), store.revision)) as batches:
                     async for batch in batches:
                         self._moved({change.entry.key for change in batch.changes})
+            except Gone:
+                continue
+            except StoreError as error:
+                log.warning("places of API services cannot be followed now", resource=resource, error=str(error))
+                await self._server.clock.sleep(RETRY)
 
     def _moved(self, keys: set[Key]) -> None:
         places = {(key.namespace, key.name) for key in keys}
@@ -228,18 +241,26 @@ class Aggregator:
             service = self.services[key]
             wake = self._wakes[service.name]
             wake.clear()
-            verdict = await check(self._server.store, self._remote, service)
-            if verdict.resources is not None and self.listed.get(key) != verdict.resources:
-                self.listed[key] = verdict.resources
-                self.changed += 1
-            write = partial(verdict.write, now=self._server.timestamp())
-            await self._server.acts.modify(self._served, "", service.name, write, "status")
-            if verdict.status == "True":
-                await self._read_schemas(service)
-            failed = verdict.reason == "FailedDiscoveryCheck"
+            try:
+                failed = not await self._checked(service)
+            except (StoreError, StatusError) as error:  # what a disk refuses now it may take later
+                log.warning("an API service cannot be judged now", service=service.name, error=str(error))
+                failed = True
             pause = retry if failed else RECHECK
             retry = min(retry * 2, RECHECK) if failed else FIRST_RETRY
             await self._sleep(wake, pause)
+
+    async def _checked(self, service: ApiService) -> bool:
+        """Judge one and say so in its condition. False: it may answer better soon."""
+        verdict = await check(self._server.store, self._remote, service)
+        if verdict.resources is not None and self.listed.get(service.key) != verdict.resources:
+            self.listed[service.key] = verdict.resources
+            self.changed += 1
+        write = partial(verdict.write, now=self._server.timestamp())
+        await self._server.acts.modify(self._served, "", service.name, write, "status")
+        if verdict.status == "True":
+            await self._read_schemas(service)
+        return verdict.reason != "FailedDiscoveryCheck"
 
     async def _sleep(self, wake: asyncio.Event, seconds: float) -> None:
         woken = asyncio.create_task(wake.wait())

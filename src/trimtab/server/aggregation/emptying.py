@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from trimtab.server.aggregation import told
 from trimtab.server.aggregation.remote import OURSELVES, Remote, failures
@@ -33,7 +33,7 @@ async def empty(
             if not service.available:
                 raise LookupError("it does not answer")
         except Exception as error:
-            if not isinstance(error, (LookupError, ValueError, *failures())):
+            if not isinstance(error, (LookupError, ValueError, RecursionError, *failures())):
                 raise
             unknown.append(f"{service.group}/{service.version}")
     return remaining, unknown
@@ -49,15 +49,30 @@ async def _deleted(remote: Remote, service: ApiService, plural: str, namespace: 
 
 async def _left(remote: Remote, service: ApiService, path: str) -> list[Entry]:
     body = await remote.fetch(service, f"{path}?limit={PAGE}", METADATA, user=OURSELVES)
-    items = orjson.loads(body).get("items") or []
+    items = msgspec.json.decode(body, type=_List).items or []
     return [
         Entry(
-            key=Key(path, "", item["metadata"]["name"]),
+            key=Key(path, "", item.metadata.name),
             revision=0,
-            value=orjson.dumps(item),
+            value=msgspec.json.encode(item),
             labels={},
             fields={},
             schema="",
         )
         for item in items
     ]
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    finalizers: list[str] | None = None
+
+
+class _Item(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _List(msgspec.Struct):
+    """Of a list of another server, what we look at. What has another form is a ValueError."""
+
+    items: list[_Item] | None = None

@@ -1,31 +1,55 @@
-"""What another server says it serves, as our own discovery tells it: from an APIResourceList to the aggregated form."""
+"""What another server says it serves, as our own discovery tells it: from an APIResourceList to the aggregated form.
+
+Clients read our discovery as one document, so a word of a wrong type in it would take all kinds from them, ours too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 Document = dict[str, Any]
 MAX_RESOURCES = 2000
 
 
+class _Row(msgspec.Struct, frozen=True, rename="camel"):
+    """An APIResource. As Go reads it: null is as good as nothing."""
+
+    name: str
+    kind: str | None = None
+    group: str | None = None
+    version: str | None = None
+    singular_name: str | None = None
+    namespaced: bool | None = None
+    verbs: list[str] | None = None
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+
 def resources(listed: Document, group: str, version: str) -> list[Document]:
     """Parts of a kind go into it. What has not the form of a resource is left out."""
-    rows = [row for row in _rows(listed) if isinstance(row.get("name"), str) and row["name"]]
+    rows = list(_rows(listed))
     found: dict[str, Document] = {}
     for row in rows:
-        if "/" not in row["name"]:
+        if "/" not in row.name:
             made: Document = {
-                "resource": row["name"],
+                "resource": row.name,
                 "responseKind": _kind(row, group, version),
-                "scope": "Namespaced" if row.get("namespaced") else "Cluster",
-                "singularResource": row.get("singularName") or "",
-                "verbs": row.get("verbs") or [],
+                "scope": "Namespaced" if row.namespaced else "Cluster",
+                "singularResource": row.singular_name or "",
+                "verbs": row.verbs or [],
             }
-            found[row["name"]] = made | {word: row[word] for word in ("shortNames", "categories") if row.get(word)}
+            if row.short_names:
+                made["shortNames"] = row.short_names
+            if row.categories:
+                made["categories"] = row.categories
+            found[row.name] = made
     for row in rows:
-        name, slash, part = row["name"].partition("/")
+        name, slash, part = row.name.partition("/")
         if slash and name in found:
-            made = {"subresource": part, "responseKind": _kind(row, group, version), "verbs": row.get("verbs") or []}
+            made = {"subresource": part, "responseKind": _kind(row, group, version), "verbs": row.verbs or []}
             found[name].setdefault("subresources", []).append(made)
     return sorted(found.values(), key=lambda resource: str(resource["resource"]))
 
@@ -38,14 +62,16 @@ def version_of(version: str, listed: Document | None, group: str, *, fresh: bool
     return {**made, "freshness": "Current" if fresh else "Stale"}
 
 
-def _rows(listed: Document) -> list[Document]:
+def _rows(listed: Document) -> Iterator[_Row]:
     rows = listed.get("resources")
-    return [row for row in rows[:MAX_RESOURCES] if isinstance(row, dict)] if isinstance(rows, list) else []
+    for row in rows[:MAX_RESOURCES] if isinstance(rows, list) else ():
+        try:
+            read = msgspec.convert(row, _Row)
+        except msgspec.ValidationError:
+            continue
+        if read.name:
+            yield read
 
 
-def _kind(row: Document, group: str, version: str) -> Document:
-    return {
-        "group": row.get("group") or group,
-        "version": row.get("version") or version,
-        "kind": row.get("kind") or "",
-    }
+def _kind(row: _Row, group: str, version: str) -> Document:
+    return {"group": row.group or group, "version": row.version or version, "kind": row.kind or ""}

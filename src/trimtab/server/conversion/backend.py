@@ -20,8 +20,10 @@ from collections.abc import Sequence
 import msgspec
 import orjson
 
+from trimtab.model.errors import StatusError
 from trimtab.model.selectors import FieldSelector
 from trimtab.server.backend import Backend
+from trimtab.server.conversion.review import failed
 from trimtab.server.conversion.versions import Versions, stored_version
 from trimtab.server.registry import Served
 from trimtab.server.strategy import Document
@@ -166,11 +168,17 @@ class ConvertingBackend:
         return Entry(
             key=entry.key,
             revision=entry.revision,
-            value=self._form.encode(document),
+            value=self._encoded(document),
             labels=document["metadata"].get("labels") or {},
             fields=fields,
             schema=self._form.tag,
         )
+
+    def _encoded(self, document: Document) -> bytes:
+        try:
+            return self._form.encode_within(document)
+        except StatusError:
+            raise failed(document, "returned an object that is nested too deeply to be shown") from None
 
     def _keep(self, entry: Entry) -> None:
         mark = entry.key, entry.revision
