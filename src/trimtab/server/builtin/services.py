@@ -197,7 +197,7 @@ def _is_cidr(text: str) -> bool:
     return re.fullmatch(r"[0-9a-fA-F:.]+/[0-9]{1,3}", text.strip()) is not None
 
 
-def _node_port(seed: str, used: Container[int]) -> int:
+def _node_port(seed: str, used: Container[Any]) -> int:
     """One that is free, the same for the same port if it can be."""
     first = _number(seed, 0, len(NODE_PORTS))
     turned = itertools.chain(NODE_PORTS[first:], NODE_PORTS[:first])
