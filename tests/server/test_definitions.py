@@ -261,3 +261,24 @@ async def test_definitions_and_objects_are_there_after_a_restart() -> None:
         await api.post(BOATS, boat("a", port="Hull"))
     async with running(store=store) as api:
         assert (await api.get(f"{BOATS}/a")).doc["spec"] == {"port": "Hull", "sails": 2}
+
+
+async def test_what_a_rule_forgives_because_it_did_not_change_is_warned_of(api: Api) -> None:
+    await api.post(DEFINITIONS, definition())
+    await api.until(BOATS, lambda answer: answer.code == 200)
+    assert (await api.post(BOATS, boat("a", sails=1, port="x"))).code == 201
+    live = (await api.get(f"{DEFINITIONS}/boats.sea.example.com")).doc
+    sails = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["sails"]
+    sails["x-kubernetes-validations"] = [{"rule": "self > 1", "message": "too few"}]
+    assert (await api.put(f"{DEFINITIONS}/boats.sea.example.com", live)).code == 200
+
+    def knows(_: Any) -> bool:
+        served = api.server.registry.find("sea.example.com", "v1", "boats")
+        return served is not None and "too few" in str(served.kind.schema.document)
+
+    await api.until(BOATS, knows)
+    refused = await api.post(BOATS, boat("b", sails=1))
+    why = 'spec.sails: Invalid value: "integer": too few'
+    assert refused.doc["message"] == f'Boat.sea.example.com "b" is invalid: {why}'
+    answer = await api.merge(f"{BOATS}/a", {"spec": {"port": "y"}})
+    assert (answer.code, answer.warnings) == (200, [why])

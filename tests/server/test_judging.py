@@ -30,7 +30,7 @@ class Slow(Schema):
     def ruled(self) -> bool:
         return True
 
-    def rules(self, obj, old, errors=()) -> list[FieldError]:  # type: ignore[no-untyped-def]
+    def rules(self, obj, old, errors=(), warn=None) -> list[FieldError]:  # type: ignore[no-untyped-def]
         self.at += self.takes
         self.log.append(obj["by"])
         return []

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.server.api import Api, running
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -47,10 +49,21 @@ async def test_a_dry_eviction_deletes_nothing(api: Api) -> None:
     assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_an_eviction_of_another_pod_is_refused(api: Api) -> None:
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        ({"name": "b"}, "name in URL does not match name in Eviction object"),
+        ({}, "name in URL does not match name in Eviction object"),
+        (
+            {"name": "a", "namespace": "other"},
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ],
+)
+async def test_an_eviction_of_another_pod_is_refused(api: Api, metadata: dict[str, str], why: str) -> None:
     await api.post(PODS, POD)
-    answer = await api.post(f"{PODS}/a/eviction", {**EVICTION, "metadata": {"name": "b"}})
-    assert answer.code == 400
+    answer = await api.post(f"{PODS}/a/eviction", {**EVICTION, "metadata": metadata})
+    assert (answer.code, answer.doc["message"]) == (400, why)
     assert (await api.get(f"{PODS}/a")).code == 200
 
 

@@ -299,7 +299,11 @@ async def test_an_expression_that_costs_too_much_ends(api: Api) -> None:
     [
         ("serviceaccounts/default/token", {"spec": {}}, "object.spec.expirationSeconds > 3600"),
         ("serviceaccounts/default/token", {"spec": {}}, "object.spec.audiences == ['others']"),
-        ("pods/a/eviction", {"kind": "Eviction"}, "object.kind != 'Eviction' || object.metadata.name != 'a'"),
+        (
+            "pods/a/eviction",
+            {"kind": "Eviction", "metadata": {"name": "a"}},
+            "object.kind != 'Eviction' || object.metadata.name != 'a'",
+        ),
         ("pods/a/binding", {"kind": "Binding", "target": {"name": "n"}}, "object.target.name != 'n'"),
     ],
 )

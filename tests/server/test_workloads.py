@@ -106,3 +106,14 @@ def test_indexes_that_cannot_be_read_are_refused(text: str) -> None:
 )
 def test_two_lists_of_indexes_share_the_first_that_is_in_both(one: str, other: str, shared: int | None) -> None:
     assert overlap(one, other, 10) == overlap(other, one, 10) == shared
+
+
+@pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "2024-01-01T00:00:00+99:99"])
+async def test_a_time_that_cannot_be_reckoned_with_is_refused(api: Api, time: str) -> None:
+    """Who reads it later could not show the object, nor any list that it is in."""
+    assert (await api.post(JOBS, job())).code == 201
+    answer = await api.merge(f"{JOBS}/j/status", {"status": {"startTime": time}})
+    assert 400 <= answer.code < 500, answer.doc
+    assert f'parsing time "{time}"' in answer.doc["message"]
+    table = await api.get(JOBS, accept="application/json;as=Table;g=meta.k8s.io;v=v1")
+    assert table.code == 200, table.doc

@@ -36,12 +36,18 @@ class Judging:
         self._users: dict[str, _Queue] = {}
 
     async def rules(
-        self, user: str, schema: Schema, new: Document, old: Document | None, errors: Sequence[FieldError]
+        self,
+        user: str,
+        schema: Schema,
+        new: Document,
+        old: Document | None,
+        errors: Sequence[FieldError],
+        warn: Callable[[str], None] | None = None,
     ) -> list[FieldError]:
-        """What the rules of a kind say of an object; `errors` are those found before."""
+        """What the rules of a kind say of an object; `errors` are those found before, `warn` is told what is forgiven."""
         if not schema.ruled:
             return []
-        return await self.judged(user, schema, lambda: schema.rules(new, old, errors))
+        return await self.judged(user, schema, lambda: schema.rules(new, old, errors, warn))
 
     async def judged(self, user: str, judge: Judge, act: Callable[[], T]) -> T:
         """What `act` returns, which runs the rules of `judge`."""

@@ -43,9 +43,11 @@ MANY_BUDGETS = "This pod has more than one PodDisruptionBudget, which the evicti
 async def evict(server: Server, request: Request, pods: Served, target: Target) -> Answer:
     """Delete a Pod, unless its budget has nothing left."""
     document = _decoded(request, "Eviction")
-    given = _metadata(document).get("name")
-    if given and given != target.name:
-        raise bad_request(f"name in URL does not match name in Eviction object: {target.name} != {given}")
+    metadata = _metadata(document)
+    if (metadata.get("namespace") or target.namespace) != target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if metadata.get("name") != target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
     own = document.get("deleteOptions")
     if own is not None and not isinstance(own, dict):
         raise bad_request("Eviction: deleteOptions must be an object")

@@ -224,7 +224,8 @@ async def _settle(
         *errors,
         *strategy.validate(new, old, target.subresource),
     ]
-    errors += await server.judging.rules(intent.request.user.name, kind.schema, new, old, errors)
+    request = intent.request
+    errors += await server.judging.rules(request.user.name, kind.schema, new, old, errors, request.warn)
     if errors:
         raise invalid(kind.kind, kind.group, new["metadata"].get("name", ""), errors)
     for warning in strategy.warnings(new, old):

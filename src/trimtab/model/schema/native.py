@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.clock import parse_time
 from trimtab.model.errors import FieldError, FieldProblem
 from trimtab.model.quantity import MAX_EXPONENT, MAX_LENGTH
 from trimtab.model.schema.embedded import EMBEDDED_FIELDS
@@ -271,9 +273,12 @@ def _quantity(value: Any) -> Found:
 
 
 def _time(value: str) -> Found:
+    """One that can be reckoned with: neither before the year 1 nor after 9999, in UTC."""
     valid = check_of("date-time")
     if valid is not None and valid(value):
-        return None
+        with contextlib.suppress(ValueError):
+            parse_time(value)
+            return None
     layout = "2006-01-02T15:04:05Z07:00"
     return [
         Misfit(value, "v1.Time", f'parsing time {quoted(value)} as "{layout}": cannot parse {quoted(value)} as "2006"')

@@ -3,13 +3,13 @@ object is.
 
 Rules stand anywhere in a schema; only the parts of an object that have rules at or below them are visited. A rule
 that names `oldSelf` runs where the old value can be found: in objects, in maps, and in lists of type map. An error on
-a value that did not change in an update is not reported (ratcheting), as in Kubernetes since 1.30.
+a value that did not change in an update is only warned of (ratcheting), as in Kubernetes since 1.30.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from trimtab.model import cel
@@ -38,12 +38,14 @@ class Rules:
         """What is wrong with the rules themselves. `path` is where the schema stands in its definition."""
         return check(self._document, path)
 
-    def evaluate(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
-        """What the rules say of an object, and of its change from `old`."""
+    def evaluate(
+        self, obj: dict[str, Any], old: dict[str, Any] | None = None, warn: Callable[[str], None] | None = None
+    ) -> list[FieldError]:
+        """What the rules say of an object, and of its change from `old`. `warn` is told what is forgiven."""
         place = self._place()
         if place is None:
             return []
-        run = _Run()
+        run = _Run(warn)
         correlated = None if old is None else (obj, old)
         with contextlib.suppress(_Stop):
             run.visit(place, "", obj, old, correlated, None)
@@ -114,8 +116,9 @@ Correlated = tuple[Any, Any] | None  # a value and the old value it is known to 
 class _Run:
     """One evaluation of all rules."""
 
-    def __init__(self) -> None:
+    def __init__(self, warn: Callable[[str], None] | None) -> None:
         self.errors: list[FieldError] = []
+        self._warn = warn
         self._budget = cel.Budget()
 
     def visit(self, place: _Place, path: str, value: Any, old: Any, now: Correlated, parent: Correlated) -> None:
@@ -192,6 +195,8 @@ class _Run:
             problem = self._failure(rule, place, path, bindings)
             if transition or unchanged is None or unchanged[0] != unchanged[1]:
                 self.errors.append(problem)
+            elif self._warn is not None:
+                self._warn(str(problem))
 
     def _holds(self, program: cel.Program, rule: Rule, place: _Place, at: str, bindings: dict[str, Any]) -> bool:
         try:

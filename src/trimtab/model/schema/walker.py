@@ -95,10 +95,14 @@ class Schema:
         return self._ruled
 
     def rules(
-        self, obj: dict[str, Any], old: dict[str, Any] | None, errors: Sequence[FieldError] = ()
+        self,
+        obj: dict[str, Any],
+        old: dict[str, Any] | None,
+        errors: Sequence[FieldError] = (),
+        warn: Callable[[str], None] | None = None,
     ) -> list[FieldError]:
         """What `x-kubernetes-validations` say of a walked object. `errors` are those found before: some leave the
-        object in no state to be judged."""
+        object in no state to be judged. `warn` is told what is forgiven because it did not change."""
         if not self.ruled:
             return []
         if any(error.problem in _BLOCKING for error in errors):
@@ -107,7 +111,7 @@ class Schema:
             from trimtab.model.schema.rules import Rules
 
             self._rules = Rules(self.document)
-        return self._rules.evaluate(obj, old)
+        return self._rules.evaluate(obj, old, warn)
 
     def _compile(self) -> finding.Check:
         if self._native:

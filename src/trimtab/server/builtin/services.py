@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from trimtab.model.errors import FieldError
+from trimtab.model.errors import FieldError, bad_request
 from trimtab.model.kind import Column
 from trimtab.model.metadata import dns_label_problems
 from trimtab.model.names import dns_subdomain_problems, label_key_problems
@@ -29,6 +31,8 @@ from trimtab.server.builtin.problems import (
 )
 from trimtab.server.strategy import Document
 
+SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 NETWORK = ipaddress.ip_network("10.96.0.0/12")
 NODE_PORTS = range(30000, 32768)
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -102,7 +106,7 @@ class Service(Native):
             if (spec.get("clusterIPs") or [])[:1] != before[:1]:
                 shown = gosource.strings(spec.get("clusterIPs"))
                 errors.append(invalid_go("spec.clusterIPs[0]", shown, "may not change once set"))
-        return errors + _spec(spec)
+        return errors + _spec(spec) + _source_ranges(new)
 
     def fields(self, obj: Document) -> dict[str, str]:
         spec = obj.get("spec") or {}
@@ -164,12 +168,43 @@ def _allocate(spec: Document, uid: str) -> None:
     if what in ("NodePort", "LoadBalancer") and spec.get("allocateLoadBalancerNodePorts") is not False:
         used = {port.get("nodePort") for port in items(spec, "ports")}
         for port in items(spec, "ports"):
-            number = NODE_PORTS[_number(f"{uid}/{port.get('port')}/{port.get('protocol')}", 0, len(NODE_PORTS))]
-            while not port.get("nodePort"):
-                if number not in used:
-                    port["nodePort"] = number
-                    used.add(number)
-                number = NODE_PORTS.start + (number + 1 - NODE_PORTS.start) % len(NODE_PORTS)
+            if not port.get("nodePort"):
+                port["nodePort"] = _node_port(f"{uid}/{port.get('port')}/{port.get('protocol')}", used)
+                used.add(port["nodePort"])
+
+
+def _source_ranges(service: Document) -> list[FieldError]:
+    """Who may reach a load balancer, by the field or by the annotation that was before it."""
+    ranges = at(service, "spec", "loadBalancerSourceRanges") or []
+    annotation = at(service, "metadata", "annotations", SOURCE_RANGES)
+    if not ranges and annotation is None:
+        return []
+    path = "spec.LoadBalancerSourceRanges" if ranges else f"metadata.annotations[{SOURCE_RANGES}]"
+    if at(service, "spec", "type") != "LoadBalancer":
+        return [forbidden(path, "may only be used when `type` is 'LoadBalancer'")]
+    if ranges:
+        wrong = ((index, text) for index, text in enumerate(ranges) if not _is_cidr(text))
+        return [invalid(f"{path}[{index}]", text, CIDR) for index, text in wrong]
+    fits = not annotation.strip() or all(map(_is_cidr, annotation.split(",")))
+    return [] if fits else [invalid(path, annotation, CIDR)]
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return False
+    return re.fullmatch(r"[0-9a-fA-F:.]+/[0-9]{1,3}", text.strip()) is not None
+
+
+def _node_port(seed: str, used: Container[Any]) -> int:
+    """One that is free, the same for the same port if it can be."""
+    first = _number(seed, 0, len(NODE_PORTS))
+    turned = itertools.chain(NODE_PORTS[first:], NODE_PORTS[:first])
+    found = next((number for number in turned if number not in used), None)
+    if found is None:
+        raise bad_request("failed to allocate a nodePort: range is full")
+    return found
 
 
 def _number(seed: str, low: int, high: int) -> int:
