@@ -138,6 +138,7 @@ def test_references_and_files_come_from_the_common_types(kind: Kind) -> None:
     [
         ('syntax = "proto2";', "proto3"),
         ("message A { string a = 1; string b = 1; }", "name or number"),
+        ("message A { string a_b = 1; string aB = 2; }", "aB has the name or number of a_b"),
         ("message A { required string a = 1; }", "required"),
         ("message A { string a = 1 }", "line 1"),
         ("message A {", "ends too early"),
@@ -153,12 +154,16 @@ def test_what_is_no_proto3_is_told_with_its_line(text: str, why: str) -> None:
         parse(text)
 
 
+DOUBLING = "".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(40)) + "message M40 {}"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("message A { string metadata = 1; string spec = 2; B b = 3; }", "type B, which no file brings"),
         ("message A {}", "with metadata and spec are: none"),
         ("message A { string metadata = 1; string spec = 2; string a = 3 [(hub.default) = 'x']; }", "no JSON"),
+        ("message A { string metadata = 1; M0 spec = 2; }" + DOUBLING, "over 20000 fields"),
     ],
 )
 def test_what_makes_no_kind_is_told(text: str, why: str) -> None:

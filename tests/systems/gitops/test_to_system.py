@@ -463,3 +463,30 @@ async def test_a_folder_that_is_not_in_the_branch_is_told(desk: Desk) -> None:
         await desk.change(path="fleet")
         await desk.ready()
         assert await desk.names() == ["a"]
+
+
+async def test_a_confined_sync_does_not_tell_one_with_an_account_what_to_follow_and_whom_to_trust(desk: Desk) -> None:
+    evil = "apiVersion: hub.trimtab.dev/v3\nkind: Repository\nmetadata: {name: trusted}\nspec: {endpoint: git://127.0.0.1/evil.git}\n"
+    signers = "apiVersion: v1\nkind: Secret\nmetadata: {name: signers}\nstringData: {eve: ssh-ed25519 AAAA}\n"
+    desk.git.create("team", {"a.yaml": evil, "b.yaml": signers, "c.yaml": config("c")})
+    await desk.repository()
+    await desk.repository("trusted")
+    await desk.sync(
+        "boss", repository="trusted", serviceAccount="admin", suspend=True, verify={"ssh": {"name": "signers"}}
+    )
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.reason("Refused")
+        assert "the GitSync boss, which acts as another account, goes by it" in message(sync)
+        assert sync.status.problems == 2
+        assert await desk.names() == ["c"]
+        assert (await desk.client.get(Repository, "trusted", desk.namespace)).spec.endpoint == desk.url("trusted")
+        assert await desk.live("signers", "Secret") is None
+        own = "apiVersion: hub.trimtab.dev/v3\nkind: GitSync\nmetadata: {name: own}\nspec: {repository: team, suspend: true}\n"
+        desk.git.commit("team", {"a.yaml": None, "b.yaml": None, "own.yaml": own})
+        await desk.again()
+        await desk.ready()
+        await desk.change("own", serviceAccount="admin")
+        desk.git.commit("team", {"own.yaml": own.replace("team", "evil")})
+        await desk.again(how="webhook")
+        assert (await desk.client.get(GitSync, "own", desk.namespace)).spec.repository == "team"

@@ -24,6 +24,8 @@ from trimtab.model.schema import Schema
 from trimtab.model.structural import cel_name
 
 Document = dict[str, Any]
+MOST_FIELDS = 20_000
+"""Of one kind: a schema has no references, so each use of a message is a copy."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +122,7 @@ class _Walk:
     def __init__(self, known: _Known) -> None:
         self._known = known
         self._within: list[str] = []
+        self._fields = 0
         self.references: list[tuple[Path, str]] = []
         self.files: list[Path] = []
 
@@ -132,6 +135,11 @@ class _Walk:
         for field in message.fields:
             if not path and field.json_name in ("apiVersion", "kind", "metadata"):
                 continue
+            self._fields += 1
+            if self._fields > MOST_FIELDS:
+                raise ProtoError(
+                    f"{name} brings it over {MOST_FIELDS} fields: messages that name others unfold in each place"
+                )
             properties[field.json_name] = self._field(field, name, (*path, field.json_name))
             if _option(field.options, "required"):
                 required.append(field.json_name)

@@ -178,7 +178,7 @@ class _Parser:
         self._take(";")
         field.json_name = str((field.options.get("json_name") or [_camel(field.name)])[0])
         for other in message.fields:
-            if other.number == field.number or other.name == field.name:
+            if other.number == field.number or other.name == field.name or other.json_name == field.json_name:
                 raise ProtoError(f"line {token.line}: {field.name} has the name or number of {other.name}")
         message.fields.append(field)
 

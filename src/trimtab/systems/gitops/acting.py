@@ -7,7 +7,7 @@ no kind by which one could get more rights. The rule is here and not in RBAC bec
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -151,9 +151,25 @@ def outside(sync: GitSync, documents: tuple[SourceDocument, ...]) -> list[Proble
     return found
 
 
+def relied_on(syncs: Iterable[GitSync]) -> dict[tuple[str, str], str]:
+    """Those that act as an account and what they follow and trust, by kind and name, and which of them does: whoever writes it
+    says what they apply."""
+    found: dict[tuple[str, str], str] = {}
+    for sync in syncs:
+        if account_of(sync):
+            spec = sync.spec
+            found |= {("GitSync", sync.name): sync.name, ("Repository", spec.repository): sync.name}
+            keys = () if isinstance(spec.verify, UnsetType) else (spec.verify.ssh, spec.verify.pgp)
+            found |= {("Secret", key.name): sync.name for key in keys if key}
+    return found
+
+
+HINT = "; give the GitSync a serviceAccount that may"
+
+
 def forbidden(identity: Identity, document: Mapping[str, Any], namespace: str) -> str:
     """Why a confined sync may not touch an object; "" when it may."""
-    hint = "; give the GitSync a serviceAccount that may"
+    hint = HINT
     if not identity.namespace:
         return f"{identity} is of the whole cluster, and this sync keeps to its namespace{hint}"
     if identity.namespace != namespace:

@@ -40,8 +40,7 @@ class Followers:
             self._wanted[sync] = wanted
         else:
             self._wanted.pop(sync, None)
-        needed = {place: kind for places in self._wanted.values() for place, kind in places.items()}
-        for place, kind in needed.items():
+        for place, kind in wanted.items():
             if place not in self._followed:
                 handler = self._handler(place, kind)
                 query = Query(namespace=place[1], metadata_only=True)
@@ -49,13 +48,19 @@ class Followers:
         async with asyncio.timeout(PATIENCE):  # who looks after this misses nothing in between
             for place in wanted:
                 await self._followed[place][0].synced.wait()
-        for place in [place for place in self._followed if place not in needed]:
-            await self._informers.unsubscribe(*self._followed.pop(place))
+        await self._let_go()
 
     async def close(self) -> None:
         self._wanted.clear()
-        for place in list(self._followed):
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Of what nobody wants now: others begin to follow while we wait."""
+        while (place := self._needless()) is not None:
             await self._informers.unsubscribe(*self._followed.pop(place))
+
+    def _needless(self) -> Place | None:
+        return next((p for p in self._followed if not any(p in places for places in self._wanted.values())), None)
 
     def _handler(self, place: Place, kind: ApiResource) -> Callable[[Change], None]:
         def handle(change: Change) -> None:

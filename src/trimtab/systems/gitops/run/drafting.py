@@ -10,9 +10,10 @@ import msgspec
 from msgspec import UnsetType
 
 from trimtab.client.api import ApiClient
+from trimtab.client.protocol import Query
 from trimtab.runtime.tasks import ended
 from trimtab.systems.gitops import artifacts
-from trimtab.systems.gitops.acting import MANAGER, forbidden
+from trimtab.systems.gitops.acting import HINT, MANAGER, account_of, forbidden, relied_on
 from trimtab.systems.gitops.conflicts import Conflicts
 from trimtab.systems.gitops.deciding import Agenda, agenda, planned
 from trimtab.systems.gitops.elsewhere import Exports, with_files
@@ -103,7 +104,7 @@ class Drafter:
         todo = _without(_disowned(todo, live, kept), aside, kept)
         rest = {
             "owners": await self._owners(live, todo),
-            "refuse": self._refusal(live),
+            "refuse": await self._refusal(live),
             "taken": {*snapshot.files, *(entry.path for entry in kept.exports)} if kept.destination else snapshot.files,
             "exports": _exports(kept, {*wanted, *raw} - {*aside}) if both and kept.destination else None,
             "plural": tools.served.plural,
@@ -217,10 +218,20 @@ class Drafter:
             return at in own | {("Repository", sync.namespace, name) for name in repositories}
         return not identity.group and at == ("Namespace", "", sync.namespace)
 
-    def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
-        if not isinstance(self._sync.spec.service_account, UnsetType):
+    async def _refusal(self, live: Mapping[Identity, Document]) -> Callable[[Identity], str]:
+        namespace = self._sync.namespace
+        if account_of(self._sync):
             return lambda identity: ""
-        return lambda identity: forbidden(identity, live.get(identity, {}), self._sync.namespace)
+        listing = await self._tools.client.list(GitSync, Query(namespace=namespace))
+        relied = relied_on(item for item in listing.items if isinstance(item, GitSync))
+
+        def refusal(identity: Identity) -> str:
+            sync = relied.get((identity.kind, identity.name), "")
+            if sync and (not identity.group or identity.group.startswith("hub.")):
+                return f"the GitSync {sync}, which acts as another account, goes by it{HINT}"
+            return forbidden(identity, live.get(identity, {}), namespace)
+
+        return refusal
 
 
 async def _renew(inventory: Inventory, served: Served) -> None:
