@@ -70,6 +70,14 @@ async def test_two_appliers_conflict_until_one_forces(api: Api) -> None:
     assert [entry["manager"] for entry in forced.doc["metadata"]["managedFields"]] == ["two"]
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "never"])
+async def test_managed_fields_of_times_that_cannot_be_are_a_clients_mistake(api: Api, time: str) -> None:
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1"}
+    made = config_map("a")
+    made["metadata"] = {**made["metadata"], "managedFields": [{**entry, "fieldsV1": {"f:data": {}}}]}
+    assert (await api.post(MAPS, made)).code < 500
+
+
 async def test_what_an_applier_no_longer_says_goes(api: Api) -> None:
     await api.apply(f"{MAPS}/a", {**config_map("a"), "data": {"x": "1", "y": "2"}})
     answer = await api.apply(f"{MAPS}/a", {**config_map("a"), "data": {"y": "2"}})

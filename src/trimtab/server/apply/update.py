@@ -131,5 +131,5 @@ def _managers(live: dict[str, Any] | None, new: dict[str, Any], subresource: str
         return {}
     try:
         return decode(check(sent)) or decode(stored)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return decode(stored)
