@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trimtab.model.errors import StatusError
 from trimtab.model.schema import Schema
 
 TEXT = {"type": "string"}
@@ -192,3 +193,34 @@ OLD = {
 def test_what_was_wrong_before_and_did_not_change_is_forgiven(change: dict[str, Any], paths: list[str]) -> None:
     new = {"metadata": {"generation": 2}, **copy.deepcopy(OLD), **change}
     assert [error.path for error in Schema(RATCHETED).walk(new, copy.deepcopy(OLD)).errors] == paths
+
+
+LONG = {"type": "object", "properties": {"text": {"type": "string", "default": "x" * 5000}}}
+
+
+@pytest.mark.parametrize("defaults", [Schema.walk, Schema.default])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"type": "array", "items": LONG}, [{} for _ in range(2000)]),
+        ({"type": "array", "items": {"type": "string", "default": "x" * 5000}}, [None] * 2000),
+        ({"type": "object", "additionalProperties": LONG}, {str(n): {} for n in range(2000)}),
+        (
+            {"type": "object", "additionalProperties": {"type": "string", "default": "x" * 5000}},
+            {str(n): None for n in range(2000)},
+        ),
+    ],
+)
+def test_defaults_that_are_larger_than_any_object_are_refused(part: Any, value: Any, defaults: Any) -> None:
+    schema = Schema({"type": "object", "properties": {"spec": part}})
+    with pytest.raises(StatusError) as refused:
+        defaults(schema, {"spec": copy.deepcopy(value)})
+    assert refused.value.code == 413
+
+
+def test_each_object_may_have_its_own_defaults() -> None:
+    schema = Schema({"type": "object", "properties": {"spec": {"type": "array", "items": LONG}}})
+    for _ in range(3):
+        found = {"spec": [{} for _ in range(500)]}
+        assert not schema.walk(found).errors
+        assert all(len(item["text"]) == 5000 for item in found["spec"])

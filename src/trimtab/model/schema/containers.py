@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from trimtab.model.schema import finding
+from trimtab.model.schema import budget, finding
 from trimtab.model.schema.embedded import EMBEDDED_FIELDS, embedded_check
 from trimtab.model.schema.finding import Check, Finding, Found, MapKey, above, added, pruned
 from trimtab.model.schema.kinds import JSON_TYPES, whole
@@ -211,12 +211,13 @@ def _default(default: Any, table: Table | None) -> tuple[Maker, Check | None]:
 
 
 def _maker(value: Any) -> Maker:
-    if not isinstance(value, dict | list):
-        return lambda: value
-    inner = value.values() if isinstance(value, dict) else value
-    if any(isinstance(item, dict | list) for item in inner):
-        return lambda: copied(value)
-    return value.copy
+    size = budget.size_of(value)
+
+    def make() -> Any:
+        budget.spend(size)
+        return copied(value)
+
+    return make
 
 
 def _empty(value: dict[str, Any]) -> Found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trimtab.model.schema import budget
 from trimtab.model.schema.embedded import EMBEDDED_FIELDS
 
 Document = Mapping[str, Any]
@@ -18,21 +19,26 @@ def default(value: Any, document: Document) -> None:
         for name, part in properties.items():
             given = part.get("default")
             if given is not None and (name not in value or _misplaced_null(value[name], part)):
-                value[name] = copied(given)
+                value[name] = _made(given)
         for name, item in value.items():
             schema = properties.get(name, others)
             if not isinstance(schema, Mapping):
                 continue
             if name not in properties and _misplaced_null(item, schema):
-                value[name] = item = copied(schema.get("default"))
+                value[name] = item = _made(schema.get("default"))
             default(item, schema)
     elif isinstance(value, list):
         schema = document.get("items")
         if isinstance(schema, Mapping):
             for index, item in enumerate(value):
                 if _misplaced_null(item, schema):
-                    value[index] = item = copied(schema.get("default"))
+                    value[index] = item = _made(schema.get("default"))
                 default(item, schema)
+
+
+def _made(given: Any) -> Any:
+    budget.spend(budget.size_of(given))
+    return copied(given)
 
 
 def _misplaced_null(value: Any, document: Document) -> bool:

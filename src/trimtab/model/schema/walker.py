@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trimtab.model.errors import FieldError, FieldProblem
-from trimtab.model.schema import finding, shape
+from trimtab.model.schema import budget, finding, shape
 
 if TYPE_CHECKING:
     from trimtab.model.schema.rules import Rules
@@ -63,6 +63,7 @@ class Schema:
 
         With the `old` state, errors in parts that did not change are forgiven (ratcheting)."""
         check = self._check or self._compile()
+        budget.begin()
         try:
             found = check(obj)
         except RecursionError:
@@ -79,6 +80,7 @@ class Schema:
     def default(self, obj: dict[str, Any]) -> None:
         """Put the defaults only: what was stored before the schema had them is read with them."""
         if not self._native:
+            budget.begin()
             shape.default(obj, self.document)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
