@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ from msgspec import UNSET
 
 from tests.runtime.widgets import until_gone
 from tests.systems.gitops.desk import Desk, config, message
-from trimtab.client.protocol import Ref
+from trimtab.client.protocol import Named, Ref
 from trimtab.lab.git import run
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap, Namespace, Secret
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.scheme import Untyped
 from trimtab.runtime.git.mirror import Mirror
 from trimtab.systems.gitops import running
 from trimtab.systems.gitops.kinds import GitSync
@@ -303,3 +305,27 @@ async def test_a_namespace_that_is_deleted_takes_nothing_out_of_git(desk: Desk) 
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
     assert sorted(desk.git.read("team")) == ["a.yaml", "b.yaml"]
+
+
+async def test_an_item_that_came_from_the_system_goes_when_git_takes_it_away(desk: Desk) -> None:
+    """Whoever made it owns it still: an apply alone would leave it there."""
+    one, two = {"name": "one", "port": 1}, {"name": "two", "port": 2}
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"ports": [one]},
+    }
+    async with desk.working():
+        await started(desk, {"web.json": json.dumps(document)}, include=["Service"])
+        held = await desk.client.get(Named("v1", "Service"), "web", desk.namespace)
+        ports = [*held.raw["spec"]["ports"], {**two, "protocol": "TCP", "targetPort": 2}]
+        await desk.client.patch(held, Untyped({**held.raw, "spec": {**held.raw["spec"], "ports": ports}}))
+        await desk.until(lambda sync: b"two" in desk.git.read()["web.json"])
+        await desk.again()
+        desk.git.commit("team", {"web.json": json.dumps(document)})
+        await desk.again()
+        await desk.ready()
+        live = await desk.live("web", "Service")
+        assert live is not None
+        assert [port["name"] for port in live["spec"]["ports"]] == ["one"]

@@ -17,13 +17,14 @@ from trimtab.model.markers import Keyed, Ref, Sensitive
 from trimtab.model.resource import Spec
 from trimtab.model.scheme import Scheme
 from trimtab.systems.gitops.acting import forbidden
-from trimtab.systems.gitops.applying import defined_kinds, leftovers
+from trimtab.systems.gitops.applying import defined_kinds
 from trimtab.systems.gitops.artifacts import readable
 from trimtab.systems.gitops.authors import author_of, together
 from trimtab.systems.gitops.exporting import hidden, message_of
 from trimtab.systems.gitops.kinds import Committer, GitSync, GitSyncSpec, Repository
 from trimtab.systems.gitops.kinds.fields import AUTHOR
 from trimtab.systems.gitops.knowing import Knowledge
+from trimtab.systems.gitops.leftovers import leftovers
 from trimtab.systems.gitops.parsing import Identity, Parsed, Problem
 from trimtab.systems.gitops.planning import Action, FileEdit, Plan, Step
 from trimtab.systems.gitops.reading import Snapshot, normal_root
@@ -174,6 +175,28 @@ def test_what_git_says_no_more_is_taken_away_by_name() -> None:
     assert leftovers(before, after, answer) == expected
     assert leftovers(before, before, answer) == {}
     assert leftovers(before, after, {"metadata": {}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "answer", "expected"),
+    [
+        ({"labels": {"a": "1"}}, {}, {"labels": {"a": "1"}}, {"labels": None}),
+        ({"labels": {"a": "1"}}, {}, {"labels": {"b": "2"}}, {}),
+        ({"labels": {"a": "1"}}, {}, {"labels": {"a": "1", "b": "2"}}, {"labels": {"a": None}}),
+        ({"probe": {"path": "/"}}, {}, {"probe": {"path": "/", "period": 10}}, {"probe": None}),
+        ({"kind": "x"}, {}, {"kind": "x"}, {"kind": None}),
+        ({"l": [1, 2]}, {"l": [1]}, {"l": [1, 2]}, {}),
+        ({"l": [{"name": "a"}, {"name": "b"}]}, {"l": [{"name": "a"}]}, {"l": [{"name": "a"}]}, {}),
+        (
+            {"l": [{"name": "a", "env": [{"name": "x"}]}, {"name": "b"}]},
+            {"l": [{"name": "a", "env": []}]},
+            {"l": [{"name": "c"}, {"name": "a", "env": [{"name": "x"}, {"name": "y"}], "on": 1}, {"name": "b"}]},
+            {"l": [{"name": "c"}, {"name": "a", "env": [{"name": "y"}], "on": 1}]},
+        ),
+    ],
+)
+def test_what_others_have_stays(before: Any, after: Any, answer: Any, expected: Any) -> None:
+    assert leftovers({"spec": before}, {"spec": after}, {"spec": answer}) == ({"spec": expected} if expected else {})
 
 
 def test_definitions_in_a_revision_name_their_kinds() -> None:

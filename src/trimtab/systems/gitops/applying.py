@@ -19,6 +19,7 @@ from trimtab.model.clock import Clock
 from trimtab.model.errors import StatusError
 from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.knowing import SECRET_KINDS
+from trimtab.systems.gitops.leftovers import leftovers
 from trimtab.systems.gitops.merging import Base, normal
 from trimtab.systems.gitops.ordering import order
 from trimtab.systems.gitops.parsing import Identity
@@ -235,26 +236,6 @@ class Applier:
 
 def _some(steps: Sequence[Step], size: int) -> list[Portion]:
     return [steps[at : at + size] for at in range(0, len(steps), size)]
-
-
-def leftovers(before: Document, after: Document, answer: Document) -> Document:
-    """A merge patch that takes away what Git said before, says no more, and the object still has. Only within mappings:
-    the items of lists are the server's business."""
-    found: Document = {}
-    for name, value in before.items():
-        if name in ("apiVersion", "kind", "status") or name not in answer:
-            continue
-        if name not in after:
-            found[name] = None
-        elif isinstance(value, dict) and isinstance(after[name], dict) and isinstance(answer[name], dict):
-            inner = leftovers(value, after[name], answer[name])
-            if inner:
-                found[name] = inner
-    if isinstance(found.get("metadata"), dict):
-        found["metadata"].pop("namespace", None)
-        if not found["metadata"]:
-            del found["metadata"]
-    return found
 
 
 def defined_kinds(documents: Iterable[Document]) -> frozenset[tuple[str, str]]:

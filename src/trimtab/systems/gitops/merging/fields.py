@@ -145,7 +145,7 @@ class FieldMerge:
             return ""
         told = self._keys(path) if self._keys is not None else None
         for key in DEFAULT_KEYS if told is None else told:
-            if all(_is_keyed(side, key) for side in lists):
+            if all(is_keyed(side, key) for side in lists):
                 return key
         return ""
 
@@ -203,7 +203,7 @@ def _names(*maps: dict[Any, Any]) -> list[Any]:
     return list(seen)
 
 
-def _is_keyed(items: list[Any], key: str) -> bool:
+def is_keyed(items: list[Any], key: str) -> bool:
     names = [item.get(key) if isinstance(item, dict) else None for item in items]
     return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
