@@ -278,6 +278,9 @@ def test_a_dynamic_value_of_the_wrong_type_has_no_overload(source):
         ("cidr('10.0.0.0/8').containsIP(s)", "no such overload"),
         ("quantity(s)", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
         ("quantity('9k' + '5')", "unable to parse quantity's suffix"),
+        ("quantity('i')", "unable to parse quantity's suffix"),
+        ("quantity('Ei')", "unable to parse numeric part of quantity"),
+        ("quantity('1000m').asInteger()", "cannot convert value to integer"),
     ],
 )
 def test_an_evaluation_fails_with_the_words_of_the_real_server(source, reason):
@@ -298,6 +301,27 @@ def test_an_evaluation_fails_with_the_words_of_the_real_server(source, reason):
 )
 def test_a_number_is_written_as_the_real_server_writes_it(source, text):
     assert cel.compile(source, {}, result=None).evaluate({}, cel.Budget()) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("isQuantity('Gi') && isQuantity('m') && isQuantity('-') && isQuantity('.') && isQuantity('.e3')", True),
+        ("quantity('+Gi') == quantity('0') && quantity('k').asInteger() == 0", True),
+        ("isQuantity('Pi') || isQuantity('ii') || isQuantity('+-5')", False),
+        ("quantity('1000m').isInteger() || quantity('1.0').isInteger() || quantity('8Ei').isInteger()", False),
+        ("quantity('1000m').add(quantity('2')).isInteger()", False),
+        ("quantity('9E').add(quantity('9E')).isInteger()", False),
+        ("quantity('7E').add(1).asInteger()", 7_000_000_000_000_000_001),
+        ("quantity('1e30').isGreaterThan(quantity('1e29'))", True),
+        ("quantity('9Ei').compareTo(quantity('8Ei'))", 0),
+        ("quantity('0.3').asApproximateFloat()", 0.30000000000000004),
+        ("quantity('1e99').asApproximateFloat()", 1.0000000000000001e99),
+        ("quantity('-1e309').asApproximateFloat()", float("-inf")),
+    ],
+)
+def test_a_quantity_is_what_the_real_server_takes_it_for(source, value):
+    assert cel.compile(source, {}, result=None).evaluate({}, cel.Budget()) == value
 
 
 @pytest.mark.parametrize(("source", "cost"), [("-1", 0), ("--1", 0), ("---1", 1)])

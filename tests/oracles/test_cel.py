@@ -79,6 +79,7 @@ GRAMMAR = {
     ),
 }  # fmt: skip
 ABSORBING = re.compile(r"&&|\|\||\.all\(|\.exists\(")
+FAR = re.compile(r"[eE][+-]?[0-9]{4}")
 _HOLE = re.compile(r"\{(\w+)\}")
 
 
@@ -107,6 +108,27 @@ def test_an_expression_means_and_costs_what_it_does_on_the_real_server(oracle: O
     if "refused" in theirs and ".optMap(" in source:  # that macro makes two of what it is called on
         assert set(ours["refused"].splitlines()) == set(theirs["refused"].splitlines())
         return
+    assert ours == theirs
+
+
+QUANTITY = st.one_of(
+    st.text("0159.+-eEinumkKMGTPx", max_size=6),
+    st.from_regex(r"[+-]?[0-9]{0,20}(\.[0-9]{0,12})?(e-?[0-9]{1,2}|[KMGTPE]i?|[numk])?", fullmatch=True),
+)
+USES = ("isQuantity('{}')", "quantity('{}').asInteger()", "quantity('{}').asApproximateFloat()", "sign(quantity('{}'))",
+        "quantity('{}').add(quantity('{}')).isInteger()", "quantity('{}').sub(quantity('{}')).asApproximateFloat()",
+        "quantity('{}').sub(3).isInteger()", "quantity('{}').compareTo(quantity('{}'))")  # fmt: skip
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(use=st.sampled_from(USES), one=QUANTITY, other=QUANTITY)
+def test_a_quantity_is_what_it_is_on_the_real_server(oracle: Oracle, use: str, one: str, other: str) -> None:
+    if FAR.search(one) or FAR.search(other):
+        reject()  # here an exponent has three digits at most
+    source = use.format(one, other)
+    ours, theirs = answered(source), oracle.ask_plainly(source)
+    if "failed" in theirs:
+        ours["cost"] = theirs["cost"] = 0
     assert ours == theirs
 
 
