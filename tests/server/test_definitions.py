@@ -282,3 +282,33 @@ async def test_what_a_rule_forgives_because_it_did_not_change_is_warned_of(api: 
     assert refused.doc["message"] == f'Boat.sea.example.com "b" is invalid: {why}'
     answer = await api.merge(f"{BOATS}/a", {"spec": {"port": "y"}})
     assert (answer.code, answer.warnings) == (200, [why])
+
+
+async def test_a_truth_in_place_of_a_number_is_a_change_where_there_is_no_type(api: Api) -> None:
+    made = definition()
+    schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"] = True
+    await api.post(DEFINITIONS, made)
+    boat = {"apiVersion": "sea.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}}
+    await api.apply(f"{BOATS}/b", {**boat, "spec": {"free": {"flag": 1, "list": [0, {"x": 1}]}}}, "one")
+    before = (await api.get(f"{BOATS}/b")).doc
+    after = (await api.merge(f"{BOATS}/b", {"spec": {"free": {"flag": True}}})).doc
+    assert after["spec"]["free"]["flag"] is True
+    assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1
+    assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+    owners = {e["manager"]: e["fieldsV1"]["f:spec"]["f:free"] for e in after["metadata"]["managedFields"]}
+    assert "f:flag" not in owners.pop("one")
+    assert ["f:flag" in fields for fields in owners.values()] == [True]
+    wanted = {**boat, "spec": {"free": {"flag": 1, "list": [0, {"x": 1}]}}}
+    refused = await api.apply(f"{BOATS}/b", wanted, "one")
+    assert refused.code == 409
+    assert ".spec.free.flag" in refused.doc["message"]
+    back = (await api.apply(f"{BOATS}/b", wanted, "one", force=True)).doc
+    assert back["spec"]["free"]["flag"] is not True
+    lists = [{"op": "replace", "path": "/spec/free/list", "value": [False, {"x": True}]}]
+    listed = (await api.send("PATCH", f"{BOATS}/b", lists, "application/json-patch+json")).doc
+    assert listed["spec"]["free"]["list"] == [False, {"x": True}]
+    assert listed["spec"]["free"]["list"][0] is False
+    assert listed["metadata"]["generation"] == back["metadata"]["generation"] + 1
+    same = (await api.merge(f"{BOATS}/b", {"spec": {"free": {"flag": 1.0}}})).doc
+    assert same["metadata"]["resourceVersion"] == listed["metadata"]["resourceVersion"]

@@ -149,6 +149,36 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two values say the same: true is not 1, as `equal` has it, but 1 is 1.0."""
+    if one is other:
+        return True
+    if one != other:
+        return False
+    if not isinstance(one, dict | list):
+        return _same(one, other)
+    try:
+        if _encode(one) == _encode(other):
+            return True  # by far the most, in a fraction of the time
+    except (TypeError, ValueError):
+        pass
+    return _same(one, other)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """What Python finds equal, with its own idea of truth values."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(
+            name in other and _same(value, other[name]) for name, value in one.items()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
+
+
+_encode = msgspec.json.Encoder().encode
 _OURS = ("annotations", "finalizers", "labels", "ownerReferences")
 """The metadata that a writer may change."""
 

@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from trimtab.model import metadata as object_meta
+from trimtab.model.document import same
 from trimtab.model.errors import FieldError, StatusError, already_exists, bad_request, conflict, internal, invalid
 from trimtab.server import apply, documents, options
 from trimtab.server.admission.request import AdmissionRequest, Operation
@@ -118,7 +119,7 @@ async def replace(
     _keep_system_fields(intent, new, old)
     new = await _settle(intent, new, old, errors, applied=applied)
     metadata = new["metadata"]
-    if new == old and served.is_settled(entry, new):
+    if same(new, old) and served.is_settled(entry, new):
         return Response(body=served.rendered(entry))
     charge = await _charged(intent, new, old)
     if intent.options.dry_run:

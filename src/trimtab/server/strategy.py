@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trimtab.model.document import same
 from trimtab.model.errors import FieldError
 from trimtab.model.kind import Column, Kind
 from trimtab.model.metadata import dns_subdomain_name
@@ -88,7 +89,7 @@ class Strategy:
         """Whether the change between two states is one of the desired state."""
         ignored = {"metadata", "status"} if self.kind.status else {"metadata"}
         keys = (new.keys() | old.keys()) - ignored
-        return any(new.get(key) != old.get(key) for key in keys)
+        return any(not same(new.get(key), old.get(key)) for key in keys)
 
     def validate(self, new: Document, old: Document | None, subresource: str) -> Sequence[FieldError]:
         """What schema and metadata checks cannot say (immutable fields, references between fields)."""

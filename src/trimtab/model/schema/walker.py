@@ -47,6 +47,10 @@ class Schema:
         """Whether its rules took long, the last time."""
 
     @property
+    def native(self) -> bool:
+        return self._native
+
+    @property
     def document(self) -> Document:
         if callable(self._document):
             self._document = self._document()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Generator, Mapping
 from typing import Any, NamedTuple, cast
 
+from trimtab.model.document import same
 from trimtab.model.errors import StatusError, bad_request
 from trimtab.model.schema import Schema
 from trimtab.server.apply.compare import Comparison, compare
@@ -200,7 +201,7 @@ class _Intent:
                 compared[version] = compare(root_type(self.versions[version]), before, after).without(self.reset)
             others = self._left_to(others, compared, force)
 
-        unchanged = new == old
+        unchanged = same(new, old)
         time = (last.time if last else None) if unchanged else self.now
         if fields:
             others[self.applier] = Owned(fields, self.api_version, time)

@@ -1,7 +1,7 @@
 """What changed between two objects: the fields that were added, modified and removed.
 
 This is on the path of every write, so whatever `==` finds equal is left alone; only what differs is walked with its
-type. (`==` takes true for 1. A schema keeps them apart; in a place without a type such a change goes unnoticed.)
+type. (`==` takes true for 1. A schema keeps them apart; where it gives some place no type, they are told apart beforehand.)
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _Parts = tuple[_Node, _Node, _Node]
 
 def compare(kind: Root, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     """What made `new` of `old`, both whole objects. Fields that nobody manages are left out."""
+    if kind.loose:
+        old = told_apart(old, new)
     parts = _compare_maps(kind.map, old, new, UNMANAGED)
     before, after = old.get("metadata") or {}, new.get("metadata") or {}
     if before is not after:
@@ -58,6 +60,20 @@ def compare(kind: Root, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
             if below:
                 part["f:metadata"] = below
     return Comparison(*[ordered(part) if len(part) > 1 else part for part in parts])
+
+
+def told_apart(old: Any, new: Any) -> Any:
+    """`old`, with what is a truth where `new` has a number, or a number where it has a truth, equal to nothing."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = {name: told_apart(value, new[name]) for name, value in old.items() if name in new}
+        return old | found if any(value is not old[name] for name, value in found.items()) else old
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        items = [told_apart(one, other) for one, other in zip(old, new, strict=True)]
+        return items if any(made is not item for made, item in zip(items, old, strict=True)) else old
+    return _OTHER if isinstance(old, bool) != isinstance(new, bool) and old == new else old
+
+
+_OTHER = object()
 
 
 def everything(kind: Type | None, value: Any) -> FieldSet:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimtab.model.document import same
+
 
 def with_old_times(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """`new`, with the managedFields of `old` when the two differ in nothing but their times; then it equals `old`.
@@ -16,7 +18,7 @@ def with_old_times(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     if any(_timeless(a) != _timeless(b) for a, b in zip(ours, theirs, strict=True)):
         return new
     settled = new | {"metadata": new["metadata"] | {"managedFields": theirs}}
-    return settled if settled == old else new
+    return settled if same(settled, old) else new
 
 
 def _timeless(entry: dict[str, Any]) -> dict[str, Any]:

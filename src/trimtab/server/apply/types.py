@@ -38,13 +38,15 @@ class Type:
 class Root(Type):
     """The type of whole objects, which are maps with metadata."""
 
-    __slots__ = ("metadata",)
+    __slots__ = ("loose", "metadata")
 
     map: Map
 
-    def __init__(self, map: Map, metadata: Map) -> None:  # noqa: A002
+    def __init__(self, map: Map, metadata: Map, *, loose: bool = False) -> None:  # noqa: A002
+        """`loose`: some place in it has no type."""
         super().__init__(map=map)
         self.metadata = metadata
+        self.loose = loose
 
 
 class Map:
@@ -208,7 +210,19 @@ def _compiled(schema: Schema) -> Root:
         properties = {**_TYPE_META, **fields.properties, "metadata": {**OBJECT_META, "properties": own}}
         fields = Fields(properties, compiler, fields.preserve, fields.element)
     metadata = fields["metadata"]
-    return Root(Map(fields, root.element, False), (metadata and metadata.map) or compiler.free)
+    loose = not schema.native and _is_loose(schema.document)
+    return Root(Map(fields, root.element, False), (metadata and metadata.map) or compiler.free, loose=loose)
+
+
+def _is_loose(schema: Document) -> bool:
+    """Whether there may be a truth or a number, as one likes."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
+        return True
+    if not schema.get("type"):
+        return not schema.get("x-kubernetes-int-or-string")
+    others, items = schema.get("additionalProperties"), schema.get("items")
+    inner = (*(schema.get("properties") or {}).values(), *(part for part in (others, items) if part is not None))
+    return any(part is True or (isinstance(part, Mapping) and _is_loose(part)) for part in inner)
 
 
 _STRING = {"type": "string"}

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from trimtab.model.document import same
 from trimtab.systems.gitops.merging.fields import ABSENT, MISSING, FieldConflict, FieldMerge, Keys, Mode, Sides
-from trimtab.systems.gitops.merging.normal import normal, same
+from trimtab.systems.gitops.merging.normal import normal
 
 Policy = Literal["git", "system", "hold"]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from trimtab.model.document import same
 from trimtab.systems.gitops.merging.arranging import NotMergeable, arrange
-from trimtab.systems.gitops.merging.normal import same
 
 DEFAULT_KEYS = ("name", "key", "id")
 """What may name the items of a list, in this order."""

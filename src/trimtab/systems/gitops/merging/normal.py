@@ -6,10 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 _PARTS = frozenset({dict, list, type(None)})
-_encode = msgspec.json.Encoder().encode
 
 SERVER_METADATA = frozenset(
     {
@@ -71,33 +68,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(inner) if type(inner) in _PARTS else inner for inner in value]
     return value
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values say the same: 1 is 1.0, but true is not 1."""
-    if one != other:
-        return False
-    if not isinstance(one, dict | list):
-        return _same(one, other)
-    try:
-        if _encode(one) == _encode(other):
-            return True  # by far the most, in a fraction of the time
-    except (TypeError, ValueError):
-        pass
-    return _same(one, other)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """What Python finds equal, with its own idea of truth values."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(
-            name in other and _same(value, other[name]) for name, value in one.items()
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
