@@ -25,7 +25,10 @@ def _listening(pid: int) -> set[str]:
     """The addresses, as /proc writes them, that a process listens on."""
     own = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(descriptor.readlink())
+        try:
+            target = str(descriptor.readlink())
+        except FileNotFoundError:  # closed meanwhile
+            continue
         if target.startswith("socket:["):
             own.add(target[8:-1])
     found = set()
