@@ -380,6 +380,7 @@ def test_from_a_document_to_a_kind_that_is_managed(tmp_path: Path, zygote: Zygot
         assert "spec.serial" in ran.err, "admission names what nobody may write"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason="the documents of ARM are not here (../shared/data/azure-specs)")
 def test_all_real_documents_at_once(bare: Program) -> None:
     ran = bare("rest", "generate", str(REAL), "--service", "azure", "--out", "made")

@@ -56,6 +56,7 @@ FIELDS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(strategies()), st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))
 def test_prepare_and_default_take_any_document(strategy: Any, fields: dict[str, Any]) -> None:

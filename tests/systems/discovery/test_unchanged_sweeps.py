@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.runtime.widgets import Seen, running, tapped
 from tests.systems.discovery.asked_runs import begin, face
 from tests.systems.discovery.station import Station
@@ -25,6 +27,7 @@ class Follower(Controller[Target]):
         return None
 
 
+@pytest.mark.slow
 async def test_ten_of_them_write_no_target_and_wake_nobody(station: Station) -> None:
     (port,) = free_ports(1)
     client, tap = tapped(station.client)

@@ -445,6 +445,7 @@ def test_a_recording_of_ours_is_taken_as_it_is(recordings: ModuleType) -> None:
     assert all(taken_as_it_is(MODEL, look.live) for look in recordings.looks(OURS))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings of ARM are not here (../shared/data/arm-recordings)")
 @pytest.mark.skipif(
     not SPECIFICATIONS.is_dir(), reason="the documents of ARM are not here (../shared/data/azure-specs)"

@@ -74,6 +74,7 @@ def test_an_operation_that_is_not_there_is_named() -> None:
         bundle(from_path(FLEET), [("GET", "/nowhere")])
 
 
+@pytest.mark.slow
 def test_the_real_documents_of_azure_are_the_same_in_one_file() -> None:
     for path in azure():
         if path.stat().st_size < 300_000:

@@ -32,6 +32,7 @@ def written(spec: Spec) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.row(66)
 @given(schemas("provider"), schemas("resource"), schemas("datasource"))
 def test_emitting_then_reading_gives_the_same_schemas(provider: Schema, resource: Schema, data: Schema) -> None:
