@@ -53,6 +53,8 @@ def test_an_operator_goes_on_after_the_server_was_killed(kubectl: Kubectl, tmp_p
     with TrimtabServer(tmp_path, flags=("--port", port)):
         kubectl("patch", "beacon", "south", "--type=merge", "-p", '{"spec":{"color":"red"}}')
         eventually(lambda: kubectl("get", "configmap", "south", "-o", "jsonpath={.data.color}") == "red")
+        # kopf's timer and its farewell write the same object, and whoever is late may wait for a change that nobody makes
+        eventually(lambda: kubectl("get", "beacon", "north", "-o", "jsonpath={.status.replicas}") == "3")
         kubectl("delete", "beacon", "north", "--timeout=20s")
         kubectl("get", "configmap", "north-was-here")
 
