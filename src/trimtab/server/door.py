@@ -133,7 +133,7 @@ class Door:
             else:
                 stream = incoming.stream
             if incoming.path == batch.PATH and incoming.method == "POST" and self._local is not None:
-                return await batch.answer(incoming, self)
+                return await batch.answer(incoming, self, user if self._server.audit is None else None)
             request = Request(
                 method=incoming.method,
                 path=incoming.path,
@@ -173,6 +173,8 @@ class Door:
         return stream
 
     async def _user(self, incoming: Incoming) -> User:
+        if incoming.user is not None:
+            return incoming.user
         if self._identify is not None:
             return await self._identify(incoming)
         authorization = incoming.headers.get(b"authorization")

@@ -27,6 +27,7 @@ import httptools
 import msgspec
 
 from trimtab.model.logs import log
+from trimtab.server.auth.identity import User
 from trimtab.server.body import MAX_BODY
 from trimtab.server.broadcast import MAX_UNREAD, Handover
 from trimtab.server.http import Response, Stream
@@ -69,6 +70,7 @@ class Incoming(msgspec.Struct, gc=False):
     gathers: bool = False  # that body is a large one, which is to be read whole once it is known who sends it
     proxied: tuple[tuple[bytes, bytes], ...] = ()  # what a proxy in front says of who asks; each may come several times
     address: str = ""  # of the peer; none on a unix socket
+    user: User | None = None  # who asks, where that is known already: with the batch that it came in
 
 
 class Handler(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -58,24 +58,32 @@ def follows(repository: Any, commit: str, ancestor: str | None) -> bool:
     return bool(first == last or repository.descendant_of(last, first))
 
 
-def contents(repository: Any, oids: Iterable[str], most: int, limits: Limits) -> dict[str, bytes]:
+def contents(
+    repository: Any, oids: Iterable[str], most: int, limits: Limits, sizes: Mapping[str, int]
+) -> dict[str, bytes]:
+    """`sizes` are of files that were listed: they need not be asked for again."""
     database = repository.odb
     blob = libgit2().enums.ObjectType.BLOB
     wanted, total = [], 0
     for oid in oids:
-        try:
-            kind, size = database.read_header(oid)
-        except (KeyError, ValueError):
-            raise NoSuchRef(f"object {oid[:80]!r} is not in the mirror") from None
-        if kind != blob:
-            raise NoSuchRef(f"object {oid} is no file")
+        size = sizes.get(oid, -1)
+        if size < 0:
+            try:
+                kind, size = database.read_header(oid)
+            except (KeyError, ValueError):
+                raise NoSuchRef(f"object {oid[:80]!r} is not in the mirror") from None
+            if kind != blob:
+                raise NoSuchRef(f"object {oid} is no file")
         if size > limits.blob_bytes:
             raise TooLarge(f"a file of {size} bytes is larger than the {limits.blob_bytes} bytes that are allowed")
         total += size
         wanted.append(oid)
     if total > most:
         raise TooLarge(f"the files are {total} bytes together, which is more than the {most} bytes that are allowed")
-    return {oid: database.read(oid)[1] for oid in wanted}
+    try:
+        return {oid: database.read(oid)[1] for oid in wanted}
+    except (KeyError, ValueError) as error:  # listed, and the mirror was made anew since
+        raise NoSuchRef(f"an object is not in the mirror: {error}") from None
 
 
 def described(repository: Any, oid: str) -> CommitInfo:

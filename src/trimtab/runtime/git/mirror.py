@@ -20,6 +20,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from trimtab.model.clock import Clock, SystemClock
@@ -85,11 +86,14 @@ class Mirror:
         await self._prepared()
         return await self._work(lambda repository: trees.listing(repository, commit, path, self._limits))
 
-    async def read(self, oids: Iterable[str], *, max_bytes: int) -> Mapping[str, bytes]:
-        """The bytes of these blobs; TooLarge, before they are read, when they are more than `max_bytes` together."""
+    async def read(
+        self, oids: Iterable[str], *, max_bytes: int, sizes: Mapping[str, int] = MappingProxyType({})
+    ) -> Mapping[str, bytes]:
+        """The bytes of these blobs; TooLarge, before they are read, when they are more than `max_bytes` together. `sizes`: as
+        `files` told of some."""
         await self._prepared()
         wanted = tuple(dict.fromkeys(oids))
-        return await self._work(lambda repository: commits.contents(repository, wanted, max_bytes, self._limits))
+        return await self._work(lambda repository: commits.contents(repository, wanted, max_bytes, self._limits, sizes))
 
     async def changed(self, old: str, new: str, path: str = "") -> frozenset[str]:
         """Paths of files that are not the same in both commits."""

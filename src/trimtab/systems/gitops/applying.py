@@ -27,7 +27,7 @@ from trimtab.systems.gitops.planning import Step
 from trimtab.systems.gitops.sending import Document, Guard, Sender
 
 AT_ONCE = 24
-BATCH, BATCHES_AT_ONCE = 48, 3
+BATCH, BATCHES_AT_ONCE = 96, 3
 """Documents that go in one request where the server takes many, and such requests under way."""
 
 NOT_TRIED = "not tried: what comes before it could not be applied"

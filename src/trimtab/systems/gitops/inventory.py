@@ -104,7 +104,9 @@ class Inventory:
         shard = self._shards[number]
         if not shard:
             return b""
-        return zlib.compress(_encoder.encode([shard[identity] for identity in sorted(shard)]), 1)
+        from isal import isal_zlib  # several times as fast; who only reads needs it not
+
+        return bytes(isal_zlib.compress(_encoder.encode([shard[identity] for identity in sorted(shard)]), 1))
 
     def saved(self, numbers: Iterable[int] | None = None) -> None:
         """These shards (all of them) are kept now."""

@@ -115,7 +115,8 @@ class Reader:
             for path, file in wanted.items()
             if (file.oid, is_json(path)) not in self._kept and file.size <= self._limits.file_bytes
         }
-        contents = await mirror.read(absent, max_bytes=MAX_BYTES) if absent else {}
+        sizes = {oid: wanted[path].size for oid, path in absent.items()}
+        contents = await mirror.read(absent, max_bytes=MAX_BYTES, sizes=sizes) if absent else {}
         await self._parse({path: contents[oid] for oid, path in absent.items()}, wanted)
         found: dict[str, ParsedFile] = {}
         for path, file in wanted.items():
