@@ -86,7 +86,7 @@ async def test_answers_that_are_lost_are_asked_for_one_by_one(desk: Desk) -> Non
 async def test_a_process_that_dies_with_a_batch_under_way_leaves_no_orphan(desk: Desk) -> None:
     desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(COUNT)})
     await desk.repository()
-    await desk.sync(deletionGuard={"maxCount": 100})
+    await desk.sync(deletionGuard={"maxCount": COUNT})
     lossy = Lossy(desk.client, dies=True)
     async with desk.working("dies", lossy.client), asyncio.timeout(30):
         await lossy.dead.wait()
