@@ -127,9 +127,21 @@ async def test_a_published_version_never_changes_but_its_sharing_may(chain: Any)
     await chain.apply(plan(spec={"replicas": 7}), ApplyOptions(**RED))
     back = await chain.apply(plan(spec={"version": "v1", "replicas": 1}), ApplyOptions(**RED))
     assert back["spec"]["version"] == "v1"
-    assert [each.version for each in await chain.published("a", GetOptions(**RED))] == ["v1", "v2"]
-    for version, replicas in (("v1", 1), ("v2", 2), ("latest", 2)):
+    assert [each.version for each in await chain.published("a", GetOptions(**RED))] == ["v2", "v1"]
+    for version, replicas in (("v1", 1), ("v2", 2), ("latest", 1)):
         assert (await chain.get("a", GetOptions(**RED, version=version)))["spec"]["replicas"] == replicas
+
+
+@pytest.mark.row(28)
+async def test_of_thousands_of_versions_only_the_one_that_is_asked_for_is_read(chain: Any) -> None:
+    for number in range(4):
+        await chain.apply(plan(spec={"version": f"v{number}", "replicas": number}), ApplyOptions(**RED))
+    for version, found in (("v1", ["v1"]), ("latest", ["v3"]), ("none", []), ("", ["v0", "v1", "v2", "v3"])):
+        snapshots = await chain.published("a", GetOptions(**RED, version=version))
+        assert [snapshot.version for snapshot in snapshots] == found
+    assert (await chain.get("a", GetOptions(**RED, version="v2")))["spec"]["replicas"] == 2
+    with pytest.raises(Missing, match="it has v0, v1, v2, v3"):
+        await chain.get("a", GetOptions(**RED, version="none"))
 
 
 async def test_a_version_may_be_applied_again_after_what_it_names_was_made(chain: Any, storage: Storage) -> None:
@@ -171,6 +183,35 @@ async def test_selectors_are_asked_of_the_service_or_of_each(chain: Any) -> None
     assert await names(labels="tier=web", fields="metadata.name!=a") == ["c"]
     assert await names(name="b") == ["b"]
     assert await names(labels="tier!=db", limit=1) == ["a"]
+
+
+async def test_a_rare_resource_is_found_in_few_pages(
+    chain: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in pages of as many as are still missing, which are thousands."""
+    for project, count in (("blue", 10), ("red", 20)):
+        for number in range(count):
+            document = plan(f"p{number:02}", project)
+            document["metadata"]["labels"] = {"tier": "web" if number % 9 else "db"}
+            await chain.apply(document, ApplyOptions(project=project))
+    asked: list[Any] = []
+    listed = storage.list
+
+    async def counted(query: Any) -> Any:
+        asked.append(query)
+        return await listed(query)
+
+    monkeypatch.setattr(storage, "list", counted)
+    page = await chain.list(ListOptions(all_projects=True, labels="tier notin (web)", limit=4))
+    assert _places(page) == [("blue", "p00"), ("blue", "p09"), ("red", "p00"), ("red", "p09")]
+    assert len(asked) == 2
+    more = ListOptions(all_projects=True, labels="tier notin (web)", limit=4, after=page.after, revision=page.revision)
+    page = await chain.list(more)
+    assert (_places(page), page.after) == ([("red", "p18")], None)
+
+
+def _places(page: Any) -> list[tuple[str, str]]:
+    return [(hub["metadata"]["project"], hub["metadata"]["name"]) for hub in page.items]
 
 
 async def test_a_watch_tells_every_change_in_order(chain: Any) -> None:

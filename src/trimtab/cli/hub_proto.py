@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,16 +66,39 @@ def loaded(said: str) -> Loaded:
     named, _, file = said.rpartition("=")
     group, _, version = named.partition("/")
     path = Path(file)
+    sources = {common.FILE: common.TEXT, **_imported(path)}
     try:
-        beside = {each.name: each.read_text() for each in sorted(path.parent.glob("*.proto")) if each != path}
-        sources = {common.FILE: common.TEXT, **beside, path.name: path.read_text()}
         kinds = [each.name for each in parse(sources[path.name]).messages.values() if is_kind(each)]
         if len(kinds) != 1:
             told = f"several kinds, {', '.join(kinds)}" if kinds else "no kind: a message with metadata and spec"
             raise NoSystem(f"{path} has {told}; it must have one")
         return load(sources, kinds[0], group=group, version=version)
-    except (OSError, UnicodeDecodeError, ProtoError) as error:
+    except ProtoError as error:
         raise NoSystem(f"{path}: {error}") from None
+
+
+def _imported(path: Path) -> dict[str, str]:
+    """The file, and those beside it that it imports, by whichever folder's name, and that these import. NoSystem names the
+    one that cannot be read."""
+    from trimtab.cli.systems import NoSystem
+    from trimtab.hub.proto import common
+    from trimtab.hub.proto.parser import parse
+    from trimtab.hub.proto.tokens import ProtoError
+
+    found: dict[str, str] = {}
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file.name in found:
+            continue
+        try:
+            found[file.name] = file.read_text()
+            imports = parse(found[file.name]).imports
+        except (OSError, UnicodeDecodeError, ProtoError) as error:
+            raise NoSystem(f"{file}: {error}") from None
+        beside = [path.parent / PurePosixPath(each).name for each in imports if each != common.FILE]
+        waiting += [each for each in beside if each.is_file()]
+    return found
 
 
 def pick(known: Sequence[type[HubResource]], names: Sequence[str]) -> tuple[list[type[HubResource]], list[str]]:

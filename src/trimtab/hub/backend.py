@@ -124,14 +124,16 @@ class AccessorBackend:
         found: list[Entry] = []
         after = (query.after.namespace, query.after.name) if query.after is not None else None
         revision = query.revision or 0
+        wanted = PAGE if query.limit is None else query.limit
         while True:
-            wanted = PAGE if query.limit is None else query.limit - len(found)
             with self._told(""):
                 page = await self.accessor.list(self._options(query, wanted, after, revision))
             self.seen(page.revision)
-            revision = page.revision
+            after, revision, wanted = page.after, page.revision, PAGE  # not what is missing: few may be meant
             found += self._selected(query, page.items)
-            after = page.after
+            if query.limit is not None and len(found) > query.limit:
+                found = found[: query.limit]
+                return Page(revision=revision, entries=found, after=found[-1].key)
             if after is None or (query.limit is not None and len(found) >= query.limit):
                 last = None if after is None else Key(query.resource, *after)
                 return Page(revision=revision, entries=found, after=last)

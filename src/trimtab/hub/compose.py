@@ -30,6 +30,7 @@ from trimtab.hub.proxies.auth import Auth
 from trimtab.hub.proxies.cached import Cached
 from trimtab.hub.proxies.default import Default
 from trimtab.hub.proxies.hydrate import Hydrate
+from trimtab.hub.proxies.inhabited import Inhabited
 from trimtab.hub.proxies.lineage import Lineage
 from trimtab.hub.proxies.names import Names
 from trimtab.hub.proxies.validate import Validate
@@ -175,11 +176,16 @@ class Hub:
             convertor,
             type_=registered.type,
             versioned=registered.versioned,
+            files=registered.files,
         )
         cached = Cached(accessor, registered.type, self.caches)
         self._cached.append(cached)
         references = self.scheme.references(registered)
-        return Hydrate(cached, references, self.names, kind=kind.kind, namespaced=kind.namespaced)
+        hydrated = Hydrate(cached, references, self.names, kind=kind.kind, namespaced=kind.namespaced)
+        if registered.type != PROJECTS:
+            return hydrated
+        inside = sorted({each.type for each in self.scheme.registered() if each.kind.namespaced})
+        return Inhabited(hydrated, self.storage, inside, self._server.clock)
 
     async def start(self) -> None:
         """Reach the service; make sure that there is a project to begin with."""
@@ -209,6 +215,8 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for cached in self._cached:
             await cached.drain()
+        for ledger in self._ledgers:
+            await ledger.drain()
         await self.storage.close()
 
     async def _seed(self) -> None:

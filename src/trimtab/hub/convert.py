@@ -1,7 +1,8 @@
 """Between documents and what the storage service keeps, for kinds that bring no convertor of their own.
 
 The body is the spec without `sharing`, which is a table there. A versioned kind with a `spec.version` has a snapshot, too,
-with the same body. Pure, and lossless but for what is empty, and for sharing, which comes back in its one spelling.
+with the same body; but for one whose files are still to come, which is published when the last of them is there. Pure, and
+lossless but for what is empty, and for sharing, which comes back in its one spelling.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.hub import sharing
+from trimtab.hub.artifacts.digests import FilePaths, awaits
 from trimtab.hub.contract import Hub, HubError, Refused
 from trimtab.model.document import convert
 from trimtab.model.hub import EVERYONE, StorageResource, StorageSnapshot, Stored
@@ -32,11 +34,13 @@ def as_class(hub: Hub, cls: type[T]) -> T:
 
 
 class Documents:
-    """A Convertor for documents. `shared`: the kind has `spec.sharing`; `versioned`: it has `spec.version`."""
+    """A Convertor for documents. `shared`: the kind has `spec.sharing`; `versioned`: it has `spec.version`; `files`: where it
+    names files."""
 
-    def __init__(self, *, shared: bool, versioned: bool) -> None:
+    def __init__(self, *, shared: bool, versioned: bool, files: FilePaths = FilePaths()) -> None:  # noqa: B008
         self._shared = shared
         self._versioned = versioned
+        self._files = files
 
     def convert_from(self, hub: Hub) -> Stored:
         metadata, body = hub["metadata"], dict(hub.get("spec") or {})
@@ -63,7 +67,7 @@ class Documents:
     def convert_to(self, spoke: Stored) -> Hub:
         resource = spoke.resource
         version = self._version(resource.body)
-        if version and spoke.snapshot is None:
+        if version and spoke.snapshot is None and not awaits({"spec": resource.body}, self._files):
             raise Incomplete(f"{resource.name} is at version {version}, and its snapshot is missing")
         metadata: Hub = {"name": resource.name}
         for word in ("project", "description", "labels", "annotations"):

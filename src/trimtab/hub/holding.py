@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from trimtab.hub.storage.contract import Row, RowConflict, RowKey, RowWrite, Storage
+from trimtab.hub.storage.contract import Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
 from trimtab.model.clock import Clock
 from trimtab.store.contract import Op
 
@@ -51,6 +51,13 @@ class Holds:
     async def taken(self, key: RowKey) -> bool:
         current = await self._storage.get(_intent(key))
         return current is not None and not self._ended(current)
+
+    async def sweep(self, organization: str, project: str, type_: str) -> None:
+        """Take back what dead writers left in a project: where they never came to write, nobody else does."""
+        held = RowQuery(organization=organization, type=f"{INTENTS}{type_}", project=project)
+        for intent in (await self._storage.list(held)).rows:
+            if self._ended(intent):
+                await self.release(intent)
 
     def _ended(self, intent: Row) -> bool:
         return bool(intent.body["until"] < self._clock.now().timestamp())

@@ -7,22 +7,24 @@ and a watch event.
 
 Guarantees: a write holds the resource (`intents.<type>`, with a lease) from its check of the expected revision until the
 ledger has what the service answered: of two writers that expect the same revision one gets `Stale` before it reaches the
-service. While a write is under way readers get the state before it. A writer that dies leaves a change like one made
-elsewhere: it is seen at the next look, after its lease.
+service. While a write is under way readers get the state before it. A write that was begun is finished, also when its
+caller has left; a writer that dies leaves a change like one made elsewhere: it is seen at the next look, after its lease.
 
-Assumptions: a call of the service ends within the lease. Changes elsewhere are seen when the service notifies, when someone
-reads, or at the next poll.
+A write that the service does not answer in half the lease is given up, so that nobody else has begun another.
+
+Assumptions: changes elsewhere are seen when the service notifies, when someone reads, or at the next poll.
 
 Caveats: of a change made elsewhere nobody knows who made it: managed fields stay as they were.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
@@ -46,17 +48,22 @@ from trimtab.hub.contract import (
     StatusOptions,
     WatchOptions,
 )
-from trimtab.hub.holding import Holds
+from trimtab.hub.holding import LEASE, Holds
 from trimtab.hub.proxies.passing import closing
 from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
 from trimtab.model.clock import Clock, format_time
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
+from trimtab.runtime.deadline import within
 from trimtab.store.contract import Op
 
 POLL = 60.0
 RETRY = 5.0
+WRITE = LEASE / 2
+"""Seconds that a service has for a write."""
 KEPT = ("labels", "annotations", "description")  # by the ledger, where the service has none
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -69,6 +76,7 @@ class Ledger:
         self._type = type_
         self._clock = clock
         self._holds = Holds(storage, clock)
+        self._writes: set[asyncio.Task[Any]] = set()
 
     async def get(self, name: str, options: GetOptions) -> Hub:
         key = await self._read_key(name, options)
@@ -82,7 +90,7 @@ class Ledger:
                 return self._shown(row, options.project)
             await self._forget(row)
             raise
-        return self._shown(await self._settled(key, row, found), options.project)
+        return self._shown(await self._settled(key, row, found, options.project), options.project)
 
     async def list(self, options: ListOptions) -> HubList:
         """A list of the newest state asks the service; one that goes on, or of an older revision, is read in the ledger."""
@@ -116,7 +124,9 @@ class Ledger:
             await self._look(options, where)
 
     async def _look(self, options: ListOptions, where: str | None) -> None:
-        """`where` is the ID of the project, None for all."""
+        """`where` is the ID of the project, None for all. The ledger is read first: what it has can only be older than what
+        the service says, and a row that was written meanwhile is met with a conflict and stays as it is."""
+        known = await self._rows(options, where)
         found: dict[tuple[str, str], Hub] = {}
         after = None
         while True:
@@ -126,14 +136,13 @@ class Ledger:
             after = page.after
             if after is None:
                 break
-        known = await self._rows(options, where)
         ids = await self._ids(options.organization, {project for project, _ in found})
         for (project, name), hub in found.items():
             if self._kind.namespaced and project not in ids:
                 continue  # the service has it for a project that we do not
             key = RowKey(options.organization, self._type, ids.get(project, ""), name)
             with contextlib.suppress(Missing):  # it is being created, or just went: the next look tells
-                await self._settled(key, known.pop((key.project, name), None), hub)
+                await self._settled(key, known.pop((key.project, name), None), hub, project)
         for row in known.values():
             if not await self._holds.taken(row.key):
                 await self._forget(row)
@@ -157,10 +166,13 @@ class Ledger:
         if options.dry_run:
             await self._expected(key, options.expect, options.project)
             return hub
+        return await self._finished(self._applied(key, hub, options))
+
+    async def _applied(self, key: RowKey, hub: Hub, options: ApplyOptions) -> Hub:
         intent = await self._holds.take(key)
         try:
             row = await self._expected(key, options.expect, options.project)
-            answer = await self._inner.apply(_bare(hub), options)
+            answer = await self._answered(self._inner.apply(_bare(hub), options))
             body = {"document": _seen(answer), "kept": _kept(hub)}
             return self._shown(await self._record(key, row, body, _envelope(hub)), options.project)
         finally:
@@ -168,16 +180,47 @@ class Ledger:
 
     async def delete(self, name: str, options: DeleteOptions) -> None:
         key = await self._read_key(name, options)
+        if options.dry_run:
+            if await self._expected(key, options.expect, options.project) is None:
+                raise Missing(f"there is no {self._kind.kind} {name}")
+            return
+        await self._finished(self._deleted(key, options))
+
+    async def _deleted(self, key: RowKey, options: DeleteOptions) -> None:
         intent = await self._holds.take(key)
         try:
             row = await self._expected(key, options.expect, options.project)
             if row is None:
-                raise Missing(f"there is no {self._kind.kind} {name}")
+                raise Missing(f"there is no {self._kind.kind} {key.name}")
             with contextlib.suppress(Missing):  # someone was faster: what was asked for is so
-                await self._inner.delete(name, options)
+                await self._answered(self._inner.delete(key.name, options))
             await self._forget(row)
         finally:
             await self._holds.release(intent)
+
+    async def _answered(self, call: Awaitable[T]) -> T:
+        """What the service says, while our hold lasts."""
+        try:
+            return await within(self._clock, WRITE, _awaited(call))
+        except TimeoutError:
+            why = f"the service of {self._kind.plural} did not answer within {WRITE:g} s: it may have been done all the same"
+            raise Down(why) from None
+
+    async def drain(self) -> None:
+        """Returns when the writes have ended whose callers gave up: before the process ends."""
+        await asyncio.gather(*self._writes, return_exceptions=True)
+
+    async def _finished(self, write: Coroutine[Any, Any, T]) -> T:
+        """The write goes on when its caller gives up: half of it would be a change that nobody made, or a hold without a
+        holder."""
+        task = asyncio.create_task(write)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_ended_unseen)
+            raise
 
     async def status(self, name: str, options: StatusOptions) -> HubStatus:
         status: HubStatus = await self._inner.status(name, options)
@@ -224,7 +267,7 @@ class Ledger:
         with contextlib.suppress(Missing):
             await self.get(name, GetOptions(organization=organization, project=project))
 
-    async def _settled(self, key: RowKey, row: Row | None, found: Hub) -> Row:
+    async def _settled(self, key: RowKey, row: Row | None, found: Hub, project: str) -> Row:
         """The ledger's row for what the service has; made or brought up to date when they differ."""
         seen = _seen(found)
         if row is not None and row.body.get("digest") == _digest(seen):
@@ -234,16 +277,10 @@ class Ledger:
                 raise Missing(f"{key.name} is being created")
             return row
         if row is None:
-            envelope = {
-                "uid": str(uuid.uuid4()),
-                "generation": 1,
-                "creationTimestamp": format_time(self._clock.now()),
-            }
-            body: dict[str, Any] = {"document": seen, "kept": {}}
-        else:
-            moved = seen.get("spec") != row.body["document"].get("spec")
-            envelope = {**row.envelope, "generation": row.envelope.get("generation", 1) + moved}
-            body = {"document": seen, "kept": row.body["kept"]}
+            return await self._finished(self._met(key, project))
+        moved = seen.get("spec") != row.body["document"].get("spec")
+        envelope = {**row.envelope, "generation": row.envelope.get("generation", 1) + moved}
+        body = {"document": seen, "kept": row.body["kept"]}
         try:
             return await self._record(key, row, body, envelope)
         except Stale:
@@ -251,6 +288,25 @@ class Ledger:
             if again is None:
                 raise Missing(f"there is no {self._kind.kind} {key.name}") from None
             return again
+
+    async def _met(self, key: RowKey, project: str) -> Row:
+        """The row of what others made in the service. That is asked again while nobody writes here: it may have been deleted
+        since it was read, and would come back."""
+        intent = await self._holds.take(key)
+        try:
+            row = await self._storage.get(key)
+            if row is not None:
+                return row
+            asked = GetOptions(organization=key.organization, project=project)
+            found = await self._answered(self._inner.get(key.name, asked))
+            envelope = {
+                "uid": str(uuid.uuid4()),
+                "generation": 1,
+                "creationTimestamp": format_time(self._clock.now()),
+            }
+            return await self._record(key, None, {"document": _seen(found), "kept": {}}, envelope)
+        finally:
+            await self._holds.release(intent)
 
     async def _record(self, key: RowKey, row: Row | None, body: dict[str, Any], envelope: dict[str, Any]) -> Row:
         body = {**body, "digest": _digest(body["document"])}
@@ -317,6 +373,15 @@ class Ledger:
         if "status" not in hub and row.body["kept"].get("status"):
             hub["status"] = row.body["kept"]["status"]
         return hub
+
+
+async def _awaited(call: Awaitable[T]) -> T:
+    return await call
+
+
+def _ended_unseen(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.info("a write failed whose caller had given up", error=str(error))
 
 
 def _metadata(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,6 +102,7 @@ def _chain(storage: Storage, scheme: HubScheme, registered: Registered, own: Hub
         None if own is None else own.convertor,
         type_=registered.type,
         versioned=registered.versioned,
+        files=registered.files,
     )
     references = scheme.references(registered)
     return Hydrate(accessor, references, names, kind=kind.kind, namespaced=kind.namespaced)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimtab.hub.artifacts.digests import FilePaths, awaits
 from trimtab.hub.contract import ENVELOPE, Hub, HubError
 from trimtab.hub.convert import Documents, as_class
 from trimtab.hub.proxies.version import is_versioned
@@ -20,14 +21,27 @@ _APART = frozenset(ENVELOPE)
 class Rows:
     """Of one kind, by its convertor or the usual one."""
 
-    def __init__(self, kind: Kind, cls: type[Any] | None, convertor: Any, *, versioned: bool = False) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        cls: type[Any] | None,
+        convertor: Any,
+        *,
+        versioned: bool = False,
+        files: FilePaths = FilePaths(),  # noqa: B008
+    ) -> None:
         if convertor is not None and cls is None:
             raise TypeError(f"the convertor of {kind.kind} needs its class")
         self._kind = kind
         self._cls = cls
         self._convertor = convertor
         self._versioned = versioned or is_versioned(cls)
+        self._files = files
         self._documents: Documents | None = None
+
+    def awaits(self, hub: Hub) -> bool:
+        """Whether it names files that are still to come: as long it is not published."""
+        return bool(self._files) and awaits(hub, self._files)
 
     def row(self, key: RowKey, hub: Hub) -> Row:
         stored = self._stored(hub)
@@ -86,5 +100,5 @@ class Rows:
     def _usual(self) -> Documents:
         if self._documents is None:
             shared = has_sharing(self._kind.schema.document)
-            self._documents = Documents(shared=shared, versioned=self._versioned)
+            self._documents = Documents(shared=shared, versioned=self._versioned, files=self._files)
         return self._documents

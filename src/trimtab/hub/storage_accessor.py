@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.hub.artifacts.digests import FilePaths
 from trimtab.hub.contract import (
     ApplyOptions,
     DeleteOptions,
@@ -32,6 +33,7 @@ from trimtab.hub.contract import (
     WatchOptions,
 )
 from trimtab.hub.listing import selected
+from trimtab.hub.proxies.version import LATEST
 from trimtab.hub.rows import Rows
 from trimtab.hub.storage.contract import (
     InUse,
@@ -63,7 +65,7 @@ class StillUsed(HubError):  # noqa: N818
 
 class StorageAccessor:
     """Of one kind. `convertor` is between `cls` and `Stored`; without one the spec is kept as it is. `versioned`: of a kind
-    without a class."""
+    without a class. `files`: where it names files; a version is published when the last of them is there."""
 
     def __init__(
         self,
@@ -74,11 +76,12 @@ class StorageAccessor:
         *,
         type_: str,
         versioned: bool = False,
+        files: FilePaths = FilePaths(),  # noqa: B008
     ) -> None:
         self._storage = storage
         self._kind = kind
         self._type = type_
-        self._rows = Rows(kind, cls, convertor, versioned=versioned)
+        self._rows = Rows(kind, cls, convertor, versioned=versioned, files=files)
         self._recent: dict[int, tuple[Row, Hub]] = {}
 
     async def get(self, name: str, options: GetOptions) -> Hub:
@@ -90,7 +93,7 @@ class StorageAccessor:
     async def list(self, options: ListOptions) -> HubList:
         equal, matches = selected(options, self._kind)
         found: list[Hub] = []
-        after, revision = options.after, options.revision
+        after, revision, size = options.after, options.revision, options.limit or PAGE
         while True:
             query = RowQuery(
                 organization=options.organization,
@@ -98,21 +101,35 @@ class StorageAccessor:
                 project=None if options.all_projects or not self._kind.namespaced else options.project,
                 name=options.name,
                 labels=equal,
-                limit=options.limit - len(found) if options.limit else PAGE,
+                limit=size,
                 after=after,
                 revision=revision,
             )
             with self._told(""):
                 page = await self._storage.list(query)
-            found += [hub for hub in map(self._rows.hub, page.rows) if matches(hub)]
-            after, revision = page.after, page.revision
+            meant = [(row, hub) for row, hub in ((row, self._rows.hub(row)) for row in page.rows) if matches(hub)]
+            after, revision, size = page.after, page.revision, PAGE  # not what is missing: few may be meant
+            left = options.limit - len(found)
+            if options.limit and len(meant) > left:
+                after = await self._place(meant[left - 1][0])
+                meant = meant[:left]
+            found += [hub for _, hub in meant]
             if after is None or (options.limit and len(found) >= options.limit):
                 return HubList(items=found, revision=revision, after=after)
+
+    async def _place(self, row: Row) -> tuple[str, str]:
+        """Where a list goes on that ends with this row: lists are in the order of names."""
+        project = row.key.project
+        with self._told(""):
+            names = await self._storage.names([project]) if project else {}
+        return names[project].name if project else "", row.key.name
 
     async def apply(self, hub: Hub, options: ApplyOptions) -> Hub:
         name = hub["metadata"]["name"]
         key = self._key(name, options)
         row = self._rows.row(key, hub)
+        if row.snapshot is not None and self._rows.awaits(hub) and not await self._is_published(row):
+            row = msgspec.structs.replace(row, snapshot=None)
         if options.dry_run:
             return await self._rehearsed(row, options)
         with self._told(name):
@@ -162,7 +179,10 @@ class StorageAccessor:
 
     async def published(self, name: str, options: GetOptions) -> Sequence[Snapshot]:
         with self._told(name):
-            return await self._storage.versions(self._key(name, options))
+            found = await self._storage.versions(self._key(name, options))
+        if options.version == LATEST:
+            return found[-1:]
+        return [snapshot for snapshot in found if options.version in ("", snapshot.version)]
 
     async def _row(self, name: str, options: Options) -> Row:
         with self._told(name):
@@ -170,6 +190,12 @@ class StorageAccessor:
         if row is None:
             raise self._missing(name)
         return row
+
+    async def _is_published(self, row: Row) -> bool:
+        """Whether the version that a row names is: then it cannot change, by a file that is still to come either."""
+        with self._told(row.key.name):
+            versions = await self._storage.versions(row.key)
+        return row.snapshot is not None and any(each.version == row.snapshot.version for each in versions)
 
     async def _rehearsed(self, row: Row, options: ApplyOptions) -> Hub:
         """What would be, without it being so."""

@@ -93,9 +93,10 @@ async def prepare(
     for definition in hub_definitions(systems, scheme):
         if not await _is_served(client, definition):
             await apply(client, Untyped(definition), manager=MANAGER, force=True)
+    hubs = {hub.cls for system in systems for hub in system.hub}
     async with asyncio.timeout(PATIENCE):
         for kind in kinds:
-            await _served(client, kind)
+            await _served(client, kind, away=kind in hubs)
 
 
 def _defined(kinds: Iterable[type[Resource]], scheme: Scheme) -> list[dict[str, Any]]:
@@ -136,17 +137,22 @@ async def _is_served(client: ApiClient, definition: dict[str, Any]) -> bool:
     try:
         await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
     except StatusError as error:
+        if error.code in (429, 503):
+            return True  # somebody does, whose service is away or busy: it holds up nobody else
         if error.code != 404:
             raise
         return False
     return True
 
 
-async def _served(client: ApiClient, kind: type[Resource]) -> None:
+async def _served(client: ApiClient, kind: type[Resource], *, away: bool = False) -> None:
+    """Returns when it is. `away`: also when the service that holds it does not answer now."""
     while True:
         try:
             await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
         except StatusError as error:
+            if away and error.code == 503:
+                return
             if error.code not in (404, 429, 503):
                 raise
         else:

@@ -165,7 +165,7 @@ def _query(
     return Query(
         resource=served.strategy.storage,
         namespace=target.namespace or None,
-        name=target.name or None,
+        name=target.name or (options.fields.exact("metadata.name") if options.fields is not None else None) or None,
         labels=options.labels,
         fields=stored_fields(served, options),
         limit=limit,

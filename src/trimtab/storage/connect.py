@@ -89,8 +89,10 @@ def token_from(file: Path) -> Callable[[], str]:
     def token() -> str:
         try:
             text = file.read_text("ascii").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BlobsConfigError(f"the token file {file} cannot be read: {type(error).__name__}") from None
+        except OSError as error:
+            raise BlobsConfigError(f"the token file {file} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise BlobsConfigError(f"the token file {file} must have one line with the token") from None
         if not text.isprintable() or " " in text or not text:
             raise BlobsConfigError(f"the token file {file} must have one line with the token")
         return text

@@ -121,6 +121,26 @@ async def test_what_was_deleted_while_nobody_looked_is_let_go_of_later(tmp_path:
 
 
 @pytest.mark.row(27)
+async def test_a_version_is_published_when_its_last_file_is_there(tmp_path: Path) -> None:
+    async with post(tmp_path) as letters:
+        await letters.make("a", files=[{"name": "x"}, {"name": "y"}], version="v1")
+        assert (await letters.api.get(f"{URL}/a/versions")).doc["items"] == []
+        assert (await letters.put("a", "x", b"wrong")).code == 200
+        assert (await letters.put("a", "x", b"first")).code == 200, "it can change until then"
+        assert (await letters.api.get(f"{URL}/a?version=v1")).code == 404
+        assert (await letters.put("a", "y", b"second")).code == 200
+        for name, data in (("x", b"first"), ("y", b"second")):
+            assert await letters.read(f"{URL}/a/artifacts/{name}?version=v1") == data
+            assert (await letters.put("a", name, b"other")).code == 422
+        files = {"files": [{"name": "x"}, {"name": "y"}, {"name": "z"}]}
+        assert (await letters.api.merge(f"{URL}/a", {"spec": files})).code == 422, "a file to come is a change, too"
+        assert (await letters.api.merge(f"{URL}/a", {"spec": {**files, "version": "v2"}})).code == 200
+        assert (await letters.api.get(f"{URL}/a/versions")).doc["latest"] == "v1"
+        assert (await letters.put("a", "z", b"third")).code == 200
+        assert (await letters.api.get(f"{URL}/a/versions")).doc["latest"] == "v2"
+
+
+@pytest.mark.row(27)
 async def test_a_published_version_keeps_its_bytes(tmp_path: Path) -> None:
     async with post(tmp_path) as letters:
         await letters.make("a", files=[{"name": "x"}])

@@ -343,6 +343,20 @@ async def test_questions_about_the_past_and_pages_go_past_the_cache(service: Ser
     assert (service.gets, service.lists) == (2, 4)
 
 
+@pytest.mark.row(31)
+async def test_the_pages_of_a_long_list_are_kept_until_something_in_it_changes(
+    service: Service, cached: Cached
+) -> None:
+    await cached.apply(document("c"), APPLY)
+    rest = ListOptions(project="p", limit=2, after=("p", "b"), revision=service.revision)
+    pages = [await cached.list(rest) for _ in range(3)]
+    assert [page.items[0]["spec"]["v"] for page in pages] == [0, 0, 0]
+    assert service.lists == 1
+    await cached.apply(document("c", "new"), APPLY)
+    await cached.list(rest)
+    assert service.lists == 2, "whether it still has that revision is for the service to say"
+
+
 async def test_status_is_asked_of_the_service(service: Service, cached: Cached) -> None:
     await cached.apply({**document("a"), "status": {"ready": True}}, APPLY)
     assert await cached.status("a", StatusOptions(project="p")) == {"ready": True}

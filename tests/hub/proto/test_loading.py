@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimtab.cli.hub_proto import loaded
+from trimtab.cli.systems import NoSystem
 from trimtab.hub.proto.loading import load
 from trimtab.hub.proto.parser import parse
 from trimtab.hub.proto.tokens import ProtoError
@@ -220,3 +224,22 @@ def test_a_list_with_keys_is_told_apart_by_them() -> None:
     assert spec["sides"]["x-kubernetes-list-type"] == "map"
     assert spec["sides"]["x-kubernetes-list-map-keys"] == ["name"]
     assert spec["others"]["x-kubernetes-list-type"] == "atomic"
+
+
+def test_only_what_a_file_imports_is_read_with_it(tmp_path: Path) -> None:
+    kind = 'import "acme/parts.proto"; message Desk { trimtab.hub.common.Metadata metadata = 1; Part spec = 2; }'
+    files = {
+        "desk.proto": f'syntax = "proto3"; package acme; import "trimtab/hub/common.proto"; {kind}',
+        "parts.proto": 'syntax = "proto3"; package acme; import "woods.proto"; message Part { Wood wood = 1; }',
+        "woods.proto": 'syntax = "proto3"; package acme; message Wood { string name = 1; }',
+        "legacy.proto": 'syntax = "proto2"; message Old { required string name = 1; }',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    made = loaded(f"acme/v1={tmp_path / 'desk.proto'}").config.kind
+    assert made is not None
+    spec = made.schema.document["properties"]["spec"]["properties"]
+    assert spec["wood"]["properties"]["name"] == {"type": "string"}
+    (tmp_path / "woods.proto").write_text(files["legacy.proto"])
+    with pytest.raises(NoSystem, match=r"woods\.proto: line 1: syntax"):
+        loaded(f"acme/v1={tmp_path / 'desk.proto'}")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.hub.served.conftest import Home
 from trimtab.client.protocol import EventType, Named, Query, Ref
+from trimtab.hub import ledger
 from trimtab.hub.compose import Hub
 from trimtab.hub.contract import (
     ApplyOptions,
@@ -269,6 +270,109 @@ async def test_a_list_while_a_resource_is_being_created_is_a_list_without_it(rac
     service.gate.set()
     await write
     assert [item.name for item in (await racks.client.list(RACK)).items] == ["r1", "r2"]
+
+
+async def test_a_list_that_is_slow_undoes_no_write_made_meanwhile(racks: Home, service: Service) -> None:
+    """The service is asked page by page, and a write that is begun and ended between two pages is newer than the first."""
+    made = await racks.apply(rack(units=10))
+    since = (await racks.client.list(RACK)).revision
+    asked, go = asyncio.Event(), asyncio.Event()
+    listed = service.list
+
+    async def slow(options: ListOptions) -> HubList:
+        page = await listed(options)
+        asked.set()
+        await go.wait()
+        return page
+
+    service.list = slow  # type: ignore[method-assign]
+    listing = asyncio.create_task(racks.client.list(RACK))
+    await asked.wait()
+    changed = await racks.apply(rack(units=20))
+    created = await racks.apply({**rack("r2"), "metadata": {**rack("r2")["metadata"], "labels": {"a": "b"}}})
+    go.set()
+    assert [item.raw for item in (await listing).items] == [changed, created]
+    assert changed["metadata"]["uid"] == made["metadata"]["uid"]
+    watch = racks.client.watch(RACK, Query(), since)
+    told = [(event.type, event.object.raw["spec"]["units"]) for event in [await anext(watch), await anext(watch)]]
+    assert told == [(EventType.MODIFIED, 20), (EventType.ADDED, 42)]
+    await watch.aclose()
+    for name, one in (("r1", changed), ("r2", created)):
+        assert (await racks.client.get(RACK, name, "default")).raw == one
+
+
+async def test_a_write_goes_on_when_its_caller_leaves(racks: Home, service: Service) -> None:
+    service.gate.clear()
+    labelled = {**rack(units=10), "metadata": {**rack()["metadata"], "labels": {"a": "b"}}}
+    write = asyncio.create_task(racks.apply(labelled))
+    await service.begun.wait()
+    write.cancel()
+    await asyncio.gather(write, return_exceptions=True)
+    service.gate.set()
+    async with asyncio.timeout(10):
+        made = (await racks.client.apply(_object(rack(room="b")), manager="another")).raw
+    assert made["metadata"]["labels"] == {"a": "b"}, "it is the same one, with all that its maker said"
+    assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["another", "test"]
+
+
+async def test_who_leaves_before_a_write_begins_keeps_nobody_away(
+    racks: Home, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking = asyncio.Event()
+    commit = racks.hub.storage.commit
+
+    async def told(write: RowWrite) -> Row:
+        taking.set()
+        return await commit(write)
+
+    monkeypatch.setattr(racks.hub.storage, "commit", told)
+    write = asyncio.create_task(racks.apply(rack(units=10)))
+    await taking.wait()
+    await asyncio.sleep(0)
+    write.cancel()
+    await asyncio.gather(write, return_exceptions=True)
+    async with asyncio.timeout(10):  # and not a lease
+        await racks.apply(rack(units=11))
+
+
+async def test_what_is_made_and_deleted_while_someone_reads_does_not_come_back(racks: Home, service: Service) -> None:
+    read = service.get
+
+    async def slow(name: str, options: GetOptions) -> dict[str, Any]:
+        service.get = read  # type: ignore[method-assign]
+        await racks.apply(rack(units=10))
+        found = await read(name, options)
+        await racks.client.delete(Ref(RACK, "r1", "default"))
+        return found
+
+    service.get = slow  # type: ignore[method-assign]
+    with pytest.raises(StatusError) as refusal:
+        await racks.client.get(RACK, "r1", "default")
+    assert refusal.value.code == 404
+    assert not await racks.hub.storage.ids("default", "racks.racks.example.com", await _default(racks), ["r1"])
+
+
+async def test_a_service_that_does_not_answer_a_write_holds_nobody_for_ever(
+    racks: Home, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "WRITE", 0.05)
+    await racks.apply(rack(units=10))
+    service.gate.clear()
+    with pytest.raises(StatusError, match="racks did not answer within") as refusal:
+        await racks.apply(rack(units=11))
+    assert refusal.value.code == 503
+    service.gate.set()
+    async with asyncio.timeout(10):
+        assert (await racks.apply(rack(units=12)))["spec"]["units"] == 12
+
+
+async def test_a_deletion_that_is_only_tried_deletes_nothing(racks: Home, service: Service) -> None:
+    await racks.apply(rack(units=10))
+    accessor = racks.hub.registry.accessor("racks.racks.example.com").inner
+    await accessor.delete("r1", DeleteOptions(project="default", dry_run=True))
+    assert service.rows == {("default", "r1"): {"units": 10, "room": ""}}
+    with pytest.raises(Missing):
+        await accessor.delete("r2", DeleteOptions(project="default", dry_run=True))
 
 
 async def test_what_a_writer_takes_away_for_a_moment_is_not_gone(racks: Home, service: Service) -> None:

@@ -26,6 +26,7 @@ from trimtab.server.metrics import exposition
 from trimtab.store.memory import MemoryStore
 from trimtab.systems.platform.kinds import Addon, AddonSpec
 from trimtab.systems.platform.kinds.artifact import Artifact
+from trimtab.systems.platform.resolving import published
 
 ADDON, BLUEPRINT, PROJECT = Named(INFRA, "Addon"), Named(INFRA, "Blueprint"), Named(HUB, "Project")
 ID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{32}(?![0-9a-f])")
@@ -52,6 +53,25 @@ async def answer(
     response = await home.server.handle(request)
     assert isinstance(response, Response)
     return response.code, orjson.loads(response.body)
+
+
+@pytest.mark.row(19)
+async def test_a_list_of_one_name_asks_the_service_for_that_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `kubectl wait` does, and whoever watches one resource: among a million it must not be looked for."""
+    for name in ("a", "b", "c"):
+        await answer(home, f"/apis/{INFRA}/namespaces/default/addons", "POST", addon(name))
+    asked, right = [], home.hub.storage.list
+
+    async def list_(query: Any) -> Any:
+        page = await right(query)
+        asked.append((query.name, len(page.rows)))
+        return page
+
+    monkeypatch.setattr(home.hub.storage, "list", list_)
+    path = f"/apis/{INFRA}/namespaces/default/addons"
+    code, found = await answer(home, path, fieldSelector="metadata.name=b", limit="500")
+    assert (code, [item["metadata"]["name"] for item in found["items"]]) == (200, ["b"])
+    assert asked == [("b", 1)]
 
 
 @pytest.mark.row(1)
@@ -145,10 +165,39 @@ async def test_a_published_version_is_read_and_never_changes(home: Home) -> None
     code, refused = await answer(home, path, version="v3")
     assert code == 404
     assert "v1, v2" in refused["message"]
+    await home.apply(blueprint(version="v1", addons=("a",)))
+    await home.apply(blueprint(version="", addons=()))
+    code, shown = await answer(home, path, version="latest")
+    assert [each["name"] for each in shown["spec"]["addons"]] == ["a"], (
+        "a draft after a way back follows no other version"
+    )
     with pytest.raises(StatusError, match=r"spec.version.*\"v2\".*published"):
         await home.apply(blueprint(version="v2", addons=()))
     with pytest.raises(StatusError, match="published"):
         await home.apply(blueprint(version="v2", addons=()), dry_run=True)
+
+
+@pytest.mark.row(28)
+async def test_a_version_whose_files_are_to_come_is_no_version_yet(home: Home) -> None:
+    """So it can be applied before they are uploaded; who follows the newest stays with the one before."""
+    path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+
+    async def latest() -> str:
+        current = convert((await home.client.get(ADDON, "nginx", "default")).raw, Addon)
+        return (await published(home.client, current, "latest")).spec.artifact.files()[-1].name
+
+    await home.apply(addon(version="v1"))
+    assert (await answer(home, f"{path}/versions"))[1]["items"] == []
+    assert (await answer(home, path, version="v1"))[0] == 404
+    assert (await answer(home, f"{path}/artifacts/manifests/nginx.yaml", "PUT", "one"))[0] == 200
+    assert (await answer(home, path, version="v1"))[0] == 200
+    files = {"uploadedYAML": {"paths": [{"name": "manifests/nginx.yaml"}, {"name": "more.yaml"}]}}
+    with pytest.raises(StatusError, match="published"):
+        await home.apply(addon(version="v1", artifact=files))
+    await home.apply(addon(version="v2", artifact=files))
+    assert await latest() == "manifests/nginx.yaml"
+    assert (await answer(home, f"{path}/artifacts/more.yaml", "PUT", "two"))[0] == 200
+    assert await latest() == "more.yaml"
 
 
 @pytest.mark.row(41)

@@ -357,7 +357,10 @@ async def test_the_same_version_with_the_same_body_may_be_given_again(storage: S
     await storage.commit(put(key("a"), snapshot=v2))
     back = await storage.commit(put(key("a"), snapshot=v1))
     assert back.snapshot == first.snapshot
-    assert [each.version for each in await storage.versions(key("a"))] == ["v1", "v2"]
+    assert [each.version for each in await storage.versions(key("a"))] == ["v2", "v1"], "it is the newest then"
+    await storage.commit(put(key("a"), body={"draft": True}))
+    await storage.commit(put(key("a"), snapshot=v1))
+    assert [each.version for each in await storage.versions(key("a"))] == ["v2", "v1"]
 
 
 @pytest.mark.row(28)

@@ -237,3 +237,25 @@ async def test_changes_that_are_none_make_a_service_unavailable(said: bytes) -> 
             pass
     await client.close()
     await runner.cleanup()
+
+
+async def test_changes_of_large_rows_come_in_lines_that_a_client_takes(tmp_path: Path) -> None:
+    """Else whoever was away for a while would never get on."""
+    storage = SqliteStorage(tmp_path / "hub.db")
+    await storage.ready()
+    text = "x" * 1_200_000
+    for number in range(40):
+        await storage.commit(put(key(f"n{number % 4}"), body={"text": text, "number": number}))
+    newest, _ = await storage.horizon()
+    seen: list[int] = []
+    async with (
+        behind_http(storage) as client,
+        contextlib.aclosing(client.changes(ORG, (), 0)) as batches,  # type: ignore[type-var]
+    ):
+        async for batch in batches:
+            seen += [change.row.body["number"] for change in batch.changes]
+            assert batch.revision == batch.changes[-1].row.revision
+            if batch.revision == newest:
+                break
+    await storage.close()
+    assert seen == [*range(40)]

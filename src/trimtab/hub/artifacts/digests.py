@@ -56,6 +56,11 @@ def digests(document: Document, files: FilePaths) -> dict[str, str]:
     return {file["name"]: file["digest"] for file in found if isinstance(file.get("digest"), str)}
 
 
+def awaits(document: Document, files: FilePaths) -> bool:
+    """Whether bytes of a file that it names were not given yet."""
+    return any("digest" not in file for file in files_in(document, files))
+
+
 def keep_digests(new: Document, old: Document | None, files: FilePaths) -> None:
     """Give every file in `new` the digest that the file of its name has in `old`, and no other. In place; twice is once."""
     known = digests(old, files) if old is not None else {}

@@ -7,8 +7,9 @@ Guarantees
   - A write that failed in a way that may have done something clears what was kept, too.
   - A list is never one from whose revision cannot be watched any more, once that is known.
 
-What is asked at a revision, at a version, or from the middle of a list goes past the cache. Documents are kept as bytes, so
-nobody can change what another will read; lineage is always in them.
+What is asked at a version, or at a revision of the past, goes past the cache. The pages of a long list that goes on at the
+revision of its first one are kept like that one. Documents are kept as bytes, so nobody can change what another will read;
+lineage is always in them.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Cached(Passing):
         return found
 
     async def list(self, options: ListOptions) -> HubList:
-        if options.revision or options.after:
+        if bool(options.after) != bool(options.revision):  # a list that goes on has both
             return await super().list(options)
         scope = scope_of(self._type, options)
         entry = await self._read(self._lists, "", options, scope, partial(self._load_list, options))

@@ -59,7 +59,8 @@ class Passing:
         return newest
 
     async def published(self, name: str, options: GetOptions) -> Sequence[Snapshot]:
-        """The published versions, oldest first. A body is a spec without `sharing`; none where none are kept."""
+        """The published versions, oldest first. A body is a spec without `sharing`; none where none are kept. Of one with a
+        `version` only that is wanted, and others may be left out: there may be thousands."""
         below = getattr(self.inner, "published", None)
         return () if below is None else await below(name, options)
 

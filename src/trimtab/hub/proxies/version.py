@@ -29,12 +29,12 @@ class Version(Passing):
             raise Refused([("version", f"a {self._kind} has no published versions: read it without one")])
         plain = msgspec.structs.replace(options, version="")
         current = await super().get(name, plain)
+        for snapshot in reversed(await self.published(name, options)):
+            if options.version in (snapshot.version, LATEST):
+                return as_published(current, snapshot.body)
         snapshots = await self.published(name, plain)
         if not snapshots:
             raise Missing(f'{self._kind} "{name}" has no published version: give it a spec.version')
-        for snapshot in reversed(snapshots):
-            if options.version in (snapshot.version, LATEST):
-                return as_published(current, snapshot.body)
         known = ", ".join(snapshot.version for snapshot in snapshots[-20:])
         raise Missing(f'{self._kind} "{name}" has no published version "{options.version}"; it has {known}')
 

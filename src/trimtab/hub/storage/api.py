@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from trimtab.hub.storage.contract import RowKey, RowQuery, RowWrite, Storage
+from trimtab.hub.storage.contract import RowBatch, RowKey, RowQuery, RowWrite, Storage
 from trimtab.hub.storage.wire import BLOBS, MAX_BODY, VERSION, ChangesQuery, Failure, IdsQuery, Line, failure_of
 from trimtab.model.logs import log
 from trimtab.storage.serve import application as blobs_application
@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 IDLE = 60.0
 """Seconds in which a client must take a batch, or send its request."""
+FEW, LONG = 64, 8 << 20
+"""Changes and bytes of a line of changes, but for one that is longer alone."""
 
 
 def application(storage: Storage, *, token: Callable[[], str]) -> web.Application:
@@ -102,7 +104,8 @@ class _Service:
             batches = self._storage.changes(asked.organization, asked.types, asked.since)
             async with contextlib.aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    await _send(response, Line(batch=batch))
+                    for line in lines_of(batch):
+                        await _send(response, line)
         except (ConnectionError, TimeoutError):
             pass  # the client has left, or takes nothing
         except Exception as error:
@@ -110,7 +113,7 @@ class _Service:
             if code == 500:
                 log.exception("changes ended by a mistake")
             with contextlib.suppress(ConnectionError, TimeoutError):
-                await _send(response, Line(failure=failure))
+                await _send(response, msgspec.json.encode(Line(failure=failure)))
         finally:
             self._following.discard(following)
         return response
@@ -121,9 +124,22 @@ class _Service:
             task.cancel()
 
 
-async def _send(response: web.StreamResponse, line: Line) -> None:
+def lines_of(batch: RowBatch) -> Iterator[bytes]:
+    """The batch, in several when it is large: no line is longer than a client takes, however large rows are."""
+    changes = batch.changes
+    if len(changes) <= FEW:
+        line = msgspec.json.encode(Line(batch=batch))
+        if len(line) <= LONG or len(changes) < 2:
+            yield line
+            return
+    half = len(changes) // 2
+    yield from lines_of(RowBatch(revision=changes[half - 1].row.revision, changes=changes[:half]))
+    yield from lines_of(RowBatch(revision=batch.revision, changes=changes[half:]))
+
+
+async def _send(response: web.StreamResponse, line: bytes) -> None:
     async with asyncio.timeout(IDLE):
-        await response.write(msgspec.json.encode(line) + b"\n")
+        await response.write(line + b"\n")
 
 
 async def _body(request: web.Request, kind: type[T]) -> T:

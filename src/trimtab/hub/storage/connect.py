@@ -69,7 +69,7 @@ def _http(url: str, token_file: Path | None, ca_file: Path | None, clock: Clock 
     from trimtab.hub.storage.client import HttpStorage
 
     if token_file is None:
-        raise StorageConfigError("a storage over https:// needs a token: name the file that has it")
+        raise StorageConfigError("a storage over http(s):// needs a token: name its file (`--help` tells how)")
     try:
         token = token_from(token_file)
         token()

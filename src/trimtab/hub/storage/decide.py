@@ -61,7 +61,7 @@ def decide(state: State, write: RowWrite, revision: int, now: str, new_id: Calla
     if key.project and state.projects.get(key.project, ("", ""))[0] != key.organization:
         raise Unknown(f"{key.type} {key.name}: its project does not exist")
     identity = current.id if current else new_id()
-    snapshot, fresh = _snapshot(state, write.row, current, identity, now)
+    snapshot, newest = _snapshot(state, write.row, current, identity, now)
     row = msgspec.structs.replace(
         write.row,
         id=identity,
@@ -72,7 +72,7 @@ def decide(state: State, write: RowWrite, revision: int, now: str, new_id: Calla
     )
     if current is not None and _unchanged(current, row):
         return current
-    if fresh and snapshot is not None:
+    if newest and snapshot is not None:
         state.published[identity, snapshot.version] = snapshot
         state.publishing.append((identity, snapshot, revision))
     if current is None:
@@ -99,16 +99,16 @@ def _delete(state: State, key: RowKey, current: Row | None, revision: int) -> Ro
 
 
 def _snapshot(state: State, row: Row, current: Row | None, identity: str, now: str) -> tuple[Snapshot | None, bool]:
-    """The row's snapshot after the write, and whether it is a new one."""
-    given = row.snapshot
+    """The row's snapshot after the write, and whether it is the newest now. Who goes back to a version makes it the newest."""
+    given, before = row.snapshot, current.snapshot if current else None
     if given is None:
-        return (current.snapshot if current else None), False
+        return before, False
     known = state.published.get((identity, given.version))
     if known is None:
         return msgspec.structs.replace(given, created=now), True
     if not equal(known.body, given.body):
         raise Published(row.key, given.version)
-    return known, False
+    return known, before is None or before.version != known.version
 
 
 def _unchanged(current: Row, row: Row) -> bool:
@@ -241,5 +241,8 @@ _UNLABEL = (
     "AND project_name = $5 AND name = $6"
 )
 _LABEL = "INSERT INTO hub_labels VALUES ($1, $2, $3, $4, $5, $6)"
-_PUBLISH = "INSERT INTO hub_snapshots VALUES ($1, $2, $3, $4)"
+_PUBLISH = (
+    "INSERT INTO hub_snapshots VALUES ($1, $2, $3, $4) "
+    "ON CONFLICT (resource, version) DO UPDATE SET number = excluded.number"
+)
 _UNPUBLISH = "DELETE FROM hub_snapshots WHERE resource = $1"

@@ -11,11 +11,14 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+from trimtab.hub.storage.codec import encoded
 from trimtab.hub.storage.contract import RowBatch, RowChange, StorageUnavailable
 from trimtab.store.contract import Gone
 
 HELD = 2048
 """Changes in memory."""
+HELD_BYTES = 16 << 20
+"""And as JSON: in memory it is several times as much."""
 BATCH = 500
 """Changes of a batch."""
 HEARTBEAT = 30.0
@@ -33,6 +36,8 @@ class Feed:
         self._heartbeat = heartbeat
         self._changes: list[RowChange] = []
         self._revisions: list[int] = []
+        self._sizes: list[int] = []
+        self._bytes = 0
         self._since = 0  # memory is complete after this one
         self.revision = 0
         self._moved = asyncio.Event()
@@ -42,6 +47,8 @@ class Feed:
         """Everything up to here is in the log only."""
         self._changes.clear()
         self._revisions.clear()
+        self._sizes.clear()
+        self._bytes = 0
         self._since = self.revision = revision
         self._wake()
 
@@ -52,14 +59,25 @@ class Feed:
         new = [change for change in changes if change.row.revision > self.revision]
         self._changes += new
         self._revisions += [change.row.revision for change in new]
+        sizes = [len(encoded(change.row)) for change in new]
+        self._sizes += sizes
+        self._bytes += sum(sizes)
         if revision > self.revision:
             self.revision = revision
             self._wake()
-        if len(self._changes) > 2 * HELD:
-            excess = len(self._changes) - HELD
-            self._since = self._revisions[excess - 1]
-            del self._changes[:excess], self._revisions[:excess]
+        if len(self._changes) > 2 * HELD or self._bytes > 2 * HELD_BYTES:
+            self._trim()
         return True
+
+    def _trim(self) -> None:
+        """What is too much is in the log only."""
+        excess = max(len(self._changes) - HELD, 0)
+        left = self._bytes - sum(self._sizes[:excess])
+        while left > HELD_BYTES:
+            left -= self._sizes[excess]
+            excess += 1
+        self._since, self._bytes = self._revisions[excess - 1], left
+        del self._changes[:excess], self._revisions[:excess], self._sizes[:excess]
 
     def close(self) -> None:
         """Every follower is told that it ended."""
