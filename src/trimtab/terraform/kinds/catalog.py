@@ -52,11 +52,18 @@ def definitions(
         plural = kept.plurals.get(kind) or plural_name(name, one.kind, one.plural, taken)
         taken.add(plural)
         shaper = Shaper(schemas, kept.fields.get(kind))
-        whole = _definition(one, name, plural, schema, shaper, (hints or {}).get(kind, NO_HINTS))
+        whole = _definition(one, name, plural, schema, shaper, _hinted(hints or {}, kind, suffix))
         made.append(whole)
         if BRANCHES in one.categories:
             made += _branches(whole, taken, {path: said for (of, path), said in kept.branches.items() if of == kind})
     return sorted(made, key=lambda one: one.name)
+
+
+def _hinted(hints: Mapping[tuple[str, str], Hints], kind: tuple[str, str], suffix: str) -> Hints:
+    """A hub kind under a further suffix is the same kind: what is sensitive in it is so under every name."""
+    group, name = kind
+    label, dot, _ = group.partition(".")
+    return hints.get(kind) or (hints.get((f"{label}.{suffix}", name)) if dot else None) or NO_HINTS
 
 
 def _schema_of(one: Served, schemas: Mapping[str, Document]) -> Document | None:
