@@ -129,6 +129,7 @@ def fill(server: Server) -> None:
         server.apply(addon("limits", version=version))
     server.apply(addon("limits", namespace="later"))
     server.put("addon/limits", "m/it.yaml", DRAFT)
+    server.put("addon/empty", "m/it.yaml", ONE)
     server.apply(addon("empty", version="v1"), blueprint("v1", "limits"), blueprint("v2", "limits", "empty"))
     imported = {"imported": {"kubeconfigSecretRef": {"name": "one"}}}
     proxy = {"enabled": True, "httpProxy": "http://127.0.0.1:1", "proxyAuth": "user:password"}
@@ -257,8 +258,9 @@ def test_what_differs_is_a_conflict_and_the_archive_wins_when_it_is_told_to(sour
 
 def test_a_version_with_other_contents_is_never_overwritten(target: Server) -> None:
     target.apply(named(HUB_API, "Project", "shop", ""))
-    target.apply(addon("empty", version="v1", namespace="other"))
-    target.apply(addon("limits", version="v3"))
+    for name, version in (("empty", "v1"), ("limits", "v3")):
+        target.apply(addon(name, version=version, namespace="other"))
+        target.put(f"addon/{name}", "m/it.yaml", DRAFT)
     ran = target(*RESTORE, "--yes", "--overwrite")
     assert ran.code == 1
     why = "version v1 is published there with other contents, and never changes"

@@ -218,6 +218,17 @@ async def test_a_kubeconfig_that_is_none_is_told_and_not_shown(stage: Stage, con
         await stage.condition(Cluster, "team", "one", "Ready", "False", "KubeconfigInvalid")
 
 
+async def test_a_password_that_is_taken_for_a_tag_of_yaml_is_told_to_nobody(stage: Stage) -> None:
+    await stage.namespace("team")
+    one = await stage.imported("team", "one")
+    config = kubeconfig(one.url).replace(f'"token": "{TOKEN}"', f"password: !{TOKEN} ")
+    await stage.secret("team", "one-access", kubeconfig=config)
+    async with stage.working():
+        told = await stage.condition(Cluster, "team", "one", "Ready", "False", "KubeconfigInvalid")
+        assert "a tag is not known" in condition_of(told, "Ready")["message"]
+        assert TOKEN not in str(told) + str(await stage.events("one", "team"))
+
+
 async def test_a_secret_that_is_missing_is_named(stage: Stage) -> None:
     await stage.namespace("team")
     spec = {"config": {"imported": {"kubeconfigSecretRef": {"name": "nowhere"}}}}

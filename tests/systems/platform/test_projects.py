@@ -55,6 +55,23 @@ async def test_a_namespace_of_others_is_adopted_only_when_that_is_said_and_is_ne
     assert not [name for name in left.metadata.annotations or {} if name.startswith("hub.trimtab.dev/")]
 
 
+async def test_a_namespace_that_was_made_for_a_project_of_this_name_that_is_gone_is_its_own(stage: Stage) -> None:
+    """As when one is deleted right after it was made: its namespace is there before its controller knows of it."""
+    metadata = {
+        "name": "team",
+        "labels": {"hub.trimtab.dev/project": "team"},
+        "annotations": {"hub.trimtab.dev/made-for": "another-uid"},
+    }
+    await stage.hub.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        done = await stage.ready(Project, "", "team")
+        assert condition_of(done, "Ready")["reason"] == "NamespaceMade"
+        await stage.delete(Project, "", "team")
+        await stage.gone(Project, "", "team")
+        await stage.gone(NAMESPACE, "", "team")
+
+
 async def test_a_namespace_that_something_controls_is_not_adopted(stage: Stage) -> None:
     await stage.namespace("team")
     found = await stage.hub.get(Namespace, "team")
@@ -97,6 +114,36 @@ class GitSyncSpec(Spec):
 
 class GitSync(HubResource, group="hub", version="v3", plural="gitsyncs"):
     spec: GitSyncSpec
+
+
+async def test_a_project_with_resources_of_others_kinds_stays_until_they_are_gone(stage: Stage) -> None:
+    """Which the hub tells of in its status, for they are not known here."""
+
+    async def told(resources: int) -> None:
+        while True:
+            found = await stage.hub.get(Project, "team")
+            status = {**dict(found.raw or {}).get("status", {}), "resources": resources}
+            try:
+                await stage.hub.patch(found, Untyped({**dict(found.raw or {}), "status": status}), subresource="status")
+                return
+            except StatusError as error:
+                if error.code != 409:
+                    raise
+
+    async with stage.working():
+        await stage.create(Project, "", "team", {})
+        await stage.ready(Project, "", "team")
+        found = await stage.hub.get(Project, "team")
+        held = with_metadata(found, finalizers=(*(found.metadata.finalizers or ()), "tests.trimtab.dev/hold"))
+        await stage.hub.patch(found, held)
+    await stage.delete(Project, "", "team")
+    await told(2)
+    async with stage.working():
+        waits = await stage.condition(Project, "", "team", "Ready", "False", "NotEmpty")
+        assert "2 resources of kinds of others" in condition_of(waits, "Ready")["message"]
+        assert not (await stage.hub.get(Namespace, "team")).metadata.deletion_timestamp
+        await told(0)
+        await stage.gone(NAMESPACE, "", "team")
 
 
 async def test_syncs_go_before_what_they_would_put_back_or_take_out_of_git(stage: Stage) -> None:

@@ -19,7 +19,7 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Secret
 from trimtab.model.scheme import Scheme
 from trimtab.runtime.objects import uncached
-from trimtab.systems.platform.faults import Fault
+from trimtab.systems.platform.faults import Fault, without_tag
 from trimtab.systems.platform.kinds import Cluster, KubeconfigSecret
 
 CONNECT, REQUEST, BODY = 5.0, 30.0, 64 << 20
@@ -48,7 +48,7 @@ class Connections:
         try:
             made = self._dial(_config(content, context, reference))
         except ConfigError as error:
-            raise Fault("KubeconfigInvalid", str(error), again=False) from None
+            raise Fault("KubeconfigInvalid", without_tag(str(error)), again=False) from None
         kept = self._kept.get(key)
         self._kept[key] = (digest, made)
         if kept is not None:

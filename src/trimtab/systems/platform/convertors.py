@@ -1,8 +1,9 @@
 """Between the kinds and what the storage service keeps: a resource, and the snapshot of its version.
 
 The resource's body is the spec without sharing, which is a table there. A published version is a snapshot with the same
-body: what is read is the resource's body, and the snapshot proves that it was published whole. Lossless but for sharing,
-which comes back in its one canonical form; no I/O, and no defaults: a spoke that lacks something is an error.
+body: what is read is the resource's body, and the snapshot proves that it was published whole. One whose files are still to
+come is not published, and has none. Lossless but for sharing, which comes back in its one canonical form; no I/O, and no
+defaults: a spoke that lacks something is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from trimtab.model.document import convert, equal, to_document
-from trimtab.model.hub import HubResource, StorageResource, StorageSnapshot, Stored
+from trimtab.model.hub import ArtifactAccessor, HubResource, StorageResource, StorageSnapshot, Stored
 from trimtab.systems.platform.sharing import gathered, spread
 
 H = TypeVar("H", bound=HubResource)
@@ -52,7 +53,6 @@ class StoredConvertor(Generic[H]):
 
     def convert_to(self, spoke: Stored) -> H:
         resource = spoke.resource
-        self._check(resource, spoke.snapshot)
         spec = dict(resource.body)
         if self._shared:
             spec["sharing"] = gathered(resource.everyone, resource.shared)
@@ -66,13 +66,17 @@ class StoredConvertor(Generic[H]):
         if resource.status is not None:
             document["status"] = resource.status
         try:
-            return convert(document, self._cls)
+            made = convert(document, self._cls)
         except msgspec.ValidationError as error:
             raise IncompleteSpoke(f"{self._named(resource)} is stored in another shape: {error}") from None
+        self._check(resource, spoke.snapshot, awaits=isinstance(made, ArtifactAccessor) and not is_whole(made))
+        return made
 
-    def _check(self, resource: StorageResource, snapshot: StorageSnapshot | None) -> None:
+    def _check(self, resource: StorageResource, snapshot: StorageSnapshot | None, *, awaits: bool) -> None:
         version = self._version(resource.body)
         if not version:
+            return
+        if snapshot is None and awaits:
             return
         if snapshot is None:
             raise IncompleteSpoke(f"{self._named(resource)} is at version {version}, and its snapshot is missing")
@@ -84,3 +88,8 @@ class StoredConvertor(Generic[H]):
 
     def _named(self, resource: StorageResource) -> str:
         return f"{self._cls.__name__} {resource.name}"
+
+
+def is_whole(obj: ArtifactAccessor) -> bool:
+    """Whether the bytes of all its files were given."""
+    return all(file.digest for file in obj.files())

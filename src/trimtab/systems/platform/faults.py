@@ -3,11 +3,14 @@ condition; nothing secret is ever in it."""
 
 from __future__ import annotations
 
+import re
+
 from trimtab.client.config import ConfigError
 from trimtab.client.transport import Silent, Unreachable
 from trimtab.model.errors import StatusError
 
 MESSAGE_MAX = 1024
+_TAG = re.compile("could not determine a constructor for the tag .*", re.DOTALL)
 
 
 class Fault(Exception):  # noqa: N818 - it reads as what is wrong
@@ -24,6 +27,11 @@ class Fault(Exception):  # noqa: N818 - it reads as what is wrong
 
 def cut(message: str) -> str:
     return message if len(message) <= MESSAGE_MAX else message[: MESSAGE_MAX - 1] + "…"
+
+
+def without_tag(message: str) -> str:
+    """What is wrong with YAML: a value that begins with an exclamation mark, and may be a password, is taken for a tag."""
+    return _TAG.sub("a tag is not known", message)
 
 
 def counted(number: int, noun: str) -> str:

@@ -116,14 +116,18 @@ class ProjectController(Controller[Project]):
             raise Fault("NamespaceTaken", f"namespace {project.name} belongs to {holder.kind} {holder.name}")
         if project.name.startswith("kube-") or project.name == NAMESPACE:
             raise Fault("NamespaceReserved", f"namespace {project.name} is a system's own: choose another name")
+        labels = {**(namespace.metadata.labels or {}), PROJECT_LABEL: project.name}
+        if MADE_FOR in annotations and labels == namespace.metadata.labels and not project.spec.adopt:
+            # For a Project of this name that went before we knew of it: there is one of a name.
+            left = with_metadata(namespace, annotations={**annotations, MADE_FOR: uid_of(project)})
+            return await self.client.patch(namespace, left)
         if not project.spec.adopt:
             raise Fault(
                 "NamespaceExists",
                 f"namespace {project.name} exists and is not the project's: set spec.adopt to take it over",
             )
-        annotations.pop(MADE_FOR, None)  # of a Project that is gone: there is one of a name
+        annotations.pop(MADE_FOR, None)
         annotations[ADOPTED_BY] = uid_of(project)
-        labels = {**(namespace.metadata.labels or {}), PROJECT_LABEL: project.name}
         taken = with_metadata(namespace, annotations=annotations, labels=labels)
         adopted = await self.client.patch(namespace, taken)
         self.events.normal(project, "Adopted", f"took over namespace {project.name}")
@@ -146,6 +150,11 @@ class ProjectController(Controller[Project]):
                 "NotEmpty",
                 f"the project has {counted(len(left), 'resource')}, such as {left[0][1].kind} {left[0][1].name}: delete them "
                 "first, or set spec.deletion to Cascade",
+            )
+        if not left and (others := await self._others(project)) and not (ours and project.spec.deletion == "Cascade"):
+            hint = ", or set spec.deletion to Cascade" if ours else ": they do not go with a namespace that was adopted"
+            raise Fault(
+                "NotEmpty", f"the project has {counted(others, 'resource')} of kinds of others: delete them first{hint}"
             )
         if left:
             await self._empty(left)
@@ -173,6 +182,16 @@ class ProjectController(Controller[Project]):
                 continue
             found += [(kind, item) for item in listed.items]
         return found
+
+    async def _others(self, project: Project) -> int:
+        """Resources of kinds that are not known here: the hub tells of them when it is asked for a project that goes."""
+        try:
+            told = (await uncached(self.client).get(Project, project.name)).status
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return 0
+        return told.resources or 0 if told else 0
 
     async def _empty(self, left: list[tuple[AnyKind, Any]]) -> None:
         """Kind after kind: the next ones go when the first are gone."""

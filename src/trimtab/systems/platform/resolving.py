@@ -15,6 +15,7 @@ from trimtab.client.transport import Call, document_of
 from trimtab.model.document import convert
 from trimtab.model.errors import StatusError
 from trimtab.model.resource import Resource
+from trimtab.systems.platform.convertors import is_whole
 from trimtab.systems.platform.faults import Fault
 from trimtab.systems.platform.kinds import LATEST, Addon, Blueprint, Workload
 from trimtab.systems.platform.sharing import reaches
@@ -70,7 +71,7 @@ def _sharing(obj: Any) -> Any:
 
 async def published(api: ApiClient, obj: V, wanted: str) -> V:
     """The resource as it was published at a version; `latest` is the newest, or the draft when nothing ever was."""
-    if obj.version() and wanted in (LATEST, obj.version()):
+    if obj.version() and (wanted == obj.version() or (wanted == LATEST and _is_whole(obj))):
         return obj
     found = await _version(api, obj, wanted)
     if found is not None:
@@ -78,6 +79,11 @@ async def published(api: ApiClient, obj: V, wanted: str) -> V:
     if wanted == LATEST:
         return obj
     raise Fault("VersionMissing", f"{type(obj).__name__} {obj.name} was never published at version {wanted}")
+
+
+def _is_whole(obj: Addon | Blueprint) -> bool:
+    """Whether it is published: one whose files are still to come is not."""
+    return not isinstance(obj, Addon) or is_whole(obj)
 
 
 async def _version(api: ApiClient, obj: V, wanted: str) -> V | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from trimtab.model.yaml import YamlError, load_all
+from trimtab.systems.platform.faults import without_tag
 
 Document = dict[str, Any]
 
@@ -18,8 +18,6 @@ MAX_TOTAL = 16 << 20
 MAX_DOCUMENTS = 2000
 MAX_NODES = 1_000_000
 MAX_LISTS = 8
-_TAG = re.compile("could not determine a constructor for the tag .*", re.DOTALL)
-"""A value that begins with an exclamation mark, and may be a password, is taken for a tag."""
 MARK = len("sha256:") + 16
 SERVER_S = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an exported manifest carries and that only the server may say."""
@@ -113,7 +111,7 @@ def _documents(name: str, content: bytes) -> Iterator[tuple[str, Document]]:
     except UnicodeDecodeError:
         raise Unfit(f"{name}: is not UTF-8 text") from None
     except YamlError as error:
-        raise Unfit(f"{name}: {_TAG.sub('a tag is not known', str(error))}") from None
+        raise Unfit(f"{name}: {without_tag(str(error))}") from None
 
 
 def _unfolded(place: str, document: Any, depth: int) -> Iterator[tuple[str, Document]]:
