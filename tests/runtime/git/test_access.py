@@ -95,6 +95,16 @@ async def test_a_server_that_repeats_the_secret_does_not_make_us_show_it(tmp_pat
     assert "pass-of-ann" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["my projects", "100%", "'", '"'])
+async def test_a_key_lets_in_wherever_it_is_kept(ssh: Place, name: str) -> None:
+    """A folder of this machine may have any name; ssh means something by these."""
+    mirror = ssh.mirror(name)
+    head = (await mirror.fetch("main"))["main"]
+    commit = await mirror.commit(head, {"x": b"x"}, message="X", author=ME, committer=ME)
+    await mirror.push(commit, "main", expected=head)
+    assert ssh.head() == commit
+
+
 async def test_a_key_with_a_passphrase_lets_in(ssh: Place) -> None:
     key = Redacted((ssh.repositories.folder / "locked-key").read_bytes())
     assert await ssh.mirror(key=key, passphrase=Redacted("open sesame")).heads() == {"main": ssh.head()}

@@ -102,7 +102,7 @@ async def test_servers_that_refuse_or_are_not_there_are_unreachable(daemon_place
         assert raised.value.again
         gone = way.port
     mirror = place.through(gone, "gone")
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable, match="errno=Connection refused"):
         await mirror.fetch("main")
     commit = await mirror.commit(None, {"x": b"x"}, message="X", author=ME, committer=ME)
     with pytest.raises(Unreachable):

@@ -89,6 +89,7 @@ async def test_only_allowed_keys_count_and_only_when_they_are_valid(mirror: Mirr
     for line in (
         f"x {other}",
         f'x namespaces="file" {public}',
+        f'x namespaces="!git,*" {public}',
         f'x valid-before="20260501115959Z" {public}',
         f'x valid-after="20260502" {public}',
         "",
@@ -107,6 +108,9 @@ async def test_only_allowed_keys_count_and_only_when_they_are_valid(mirror: Mirr
         ("x cert-authority ssh-ed25519 {key}", "cert-authority is not supported"),
         ('x odd="1" ssh-ed25519 {key}', "option"),
         ('x valid-after="tomorrow" ssh-ed25519 {key}', "time"),
+        ('x namespaces="" ssh-ed25519 {key}', "names none"),
+        ("x namespaces ssh-ed25519 {key}", "names none"),
+        ('x valid-before="20200101",valid-before="20990101" ssh-ed25519 {key}', "there twice"),
     ],
 )
 def test_lines_of_allowed_signers_that_cannot_be_meant_are_refused_by_number(line: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""A branch that was fetched before costs one run of git; what is not a known branch is asked for first."""
+"""A branch costs one run of git; what is no branch, or large and new, is asked for after that."""
 
 from __future__ import annotations
 
@@ -31,15 +31,34 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-async def test_a_known_branch_is_fetched_at_once(daemon_place: Place, runs: list[str]) -> None:
+async def test_a_branch_is_fetched_at_once(daemon_place: Place, runs: list[str]) -> None:
     mirror = daemon_place.mirror()
     await mirror.fetch("main")
-    assert runs == ["ls-remote", "fetch"]
+    assert runs == ["fetch"]
     del runs[:]
     pushed = daemon_place.commit({"a.yaml": "a: 2\n"})
     assert await mirror.fetch("main") == {"main": pushed}
     assert await mirror.fetch("main") == {"main": pushed}
     assert runs == ["fetch", "fetch"]
+
+
+async def test_a_tag_is_asked_for_and_fetched(daemon_place: Place, runs: list[str]) -> None:
+    head = daemon_place.commit({"a.yaml": "a: 2\n"})
+    run("-C", str(daemon_place.repositories.path(daemon_place.name)), "update-ref", "refs/tags/v1", head)
+    assert await daemon_place.mirror().fetch("v1") == {"v1": head}
+    assert runs == ["fetch", "ls-remote", "fetch"]
+
+
+async def test_a_new_repository_that_is_large_is_asked_for_before_it_is_fetched(
+    daemon_place: Place, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimtab.runtime.git.mirror._UNASKED", 64 * 1024)
+    head = daemon_place.commit({"noise": random.Random(1).randbytes(200_000)})
+    mirror = daemon_place.mirror()
+    assert await mirror.fetch("main") == {"main": head}
+    assert runs == ["fetch", "ls-remote", "fetch"]
+    left = [file.name for file in (mirror.folder / "repository").rglob("tmp_*")]
+    assert not left, "nothing of the first try"
 
 
 async def test_a_branch_that_is_gone_is_no_such_ref_and_one_that_became_a_tag_is_the_tag(daemon_place: Place) -> None:

@@ -30,10 +30,16 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     def allows(self, key: bytes, namespace: str, at: datetime) -> bool:
         return (
             key == self.key
-            and (not self.namespaces or any(fnmatch.fnmatchcase(namespace, each) for each in self.namespaces))
+            and (not self.namespaces or _listed(namespace, self.namespaces))
             and (self.after is None or at >= self.after)
             and (self.before is None or at < self.before)
         )
+
+
+def _listed(name: str, patterns: tuple[str, ...]) -> bool:
+    """One that begins with `!` and matches takes it out, whatever else does."""
+    found = [each for each in patterns if fnmatch.fnmatchcase(name, each.removeprefix("!"))]
+    return bool(found) and not any(each.startswith("!") for each in found)
 
 
 def parse(text: str) -> tuple[Allowed, ...]:
@@ -59,6 +65,8 @@ def _line(line: str) -> Allowed:
     if not _is_key(rest):
         raise ValueError("has no key, such as 'ssh-ed25519 AAAA…'")
     namespaces = tuple(each for each in options.get("namespaces", "").split(",") if each)
+    if "namespaces" in options and not namespaces:
+        raise ValueError('namespaces: names none; leave it out, or write namespaces="git"')
     return Allowed(
         principals=principals,
         key=base64.b64decode(rest[1], validate=True),
@@ -87,6 +95,8 @@ def _options(text: str) -> dict[str, str]:
             raise ValueError(f"option {part[:40]!r} is not known")
         if name == "cert-authority":
             raise ValueError("cert-authority is not supported; name the keys themselves")
+        if name in options:
+            raise ValueError(f"option {name} is there twice")
         options[name] = match[2] or ""
     return options
 

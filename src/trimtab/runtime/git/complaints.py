@@ -79,10 +79,13 @@ def certain(error: RemoteError, errors: str) -> bool:
 
 
 def short(errors: str) -> str:
-    """The one line that says most."""
+    """The one line that says most, and the next where it ends in a colon."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    at, line = 0, ""
     for beginning in ("fatal:", "error:", "remote: error:", "ssh:", ""):
-        line = next((each for each in lines if each.startswith(beginning)), "")
+        at, line = next(((n, each) for n, each in enumerate(lines) if each.startswith(beginning)), (0, ""))
         if line:
             break
+    if line.endswith(":") and at + 1 < len(lines):
+        line = f"{line} {lines[at + 1]}"
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"

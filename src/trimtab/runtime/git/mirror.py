@@ -36,6 +36,8 @@ from trimtab.runtime.git.transport import Transport
 T = TypeVar("T")
 _ORIGIN = "trimtab-origin"
 _HEAD = "HEAD"
+_UNASKED = 32 << 20
+"""Bytes that a server may send before it was asked what it has. What is larger is fetched anew, so that is lost on large ones."""
 
 
 class Mirror:
@@ -146,14 +148,14 @@ class Mirror:
         return await self._work(lambda repository: commits.described(repository, commit))
 
     async def _straight(self, refs: tuple[str, ...]) -> dict[str, str] | None:
-        """One branch that was fetched before, by one run of git, without a question before it. None for all else, and when
-        that run fails by what a question would have told: then it is asked what there is."""
+        """One branch by one run of git, without a question before it: most names are a branch's, and most repositories are
+        small. None for all else, and when that run fails by what a question would have told: then it is asked what there is."""
         if len(refs) != 1 or refs[0] == _HEAD or is_commit(refs[0]):
             return None
         wanted = {refs[0]: (candidates(refs[0])[0], "")}
-        if not await self._work(lambda repository: _noted(repository, wanted)):
-            return None
         room = self._limits.repository_bytes - await _finished(lambda: _size(self._repository))
+        if not await self._work(lambda repository: _noted(repository, wanted)):
+            room = min(room, _UNASKED)
         try:
             await self._fetched(_specs(wanted), room, cautious=True)
         except (NoSuchRef, TooLarge):

@@ -230,7 +230,8 @@ def _authorization(access: Access) -> Redacted | None:
 
 
 def _ssh(home: Path, address: Address, access: Access, limits: Limits) -> dict[str, str]:
-    """Settings of ssh come first in its arguments: they win over what a host could have in a configuration."""
+    """Settings of ssh come first in its arguments: they win over what a host could have in a configuration. Its files are named
+    from the folder that it runs in: in a path ssh takes spaces, quotes and percent signs for its own."""
     if not access.known_hosts.strip() and not access.insecure:
         raise HostKeyUnknown(
             f"the host key of {address.host} is not known: give its line as of 'ssh-keyscan {address.host}', "
@@ -239,13 +240,13 @@ def _ssh(home: Path, address: Address, access: Access, limits: Limits) -> dict[s
     _write(home / "known_hosts", access.known_hosts.encode() + b"\n")
     options = {
         "StrictHostKeyChecking": "no" if access.insecure else "yes",
-        "UserKnownHostsFile": os.devnull if access.insecure else str(home / "known_hosts"),
+        "UserKnownHostsFile": os.devnull if access.insecure else f"{home.name}/known_hosts",
         "GlobalKnownHostsFile": os.devnull,
         "UpdateHostKeys": "no",
         "VerifyHostKeyDNS": "no",
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",
-        "IdentityFile": str(home / "key") if access.key else "none",
+        "IdentityFile": f"{home.name}/key" if access.key else "none",
         "PreferredAuthentications": "publickey" if access.key else "password,keyboard-interactive",
         "NumberOfPasswordPrompts": "1",
         "ConnectTimeout": str(max(1, round(limits.connect))),
