@@ -21,6 +21,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.runtime.git.mirror import Mirror
 from trimtab.systems.gitops import running
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.kinds.fields import CONFIRM
 from trimtab.systems.gitops.sending import Sender
 
 BOTH: dict[str, Any] = {"systemToGit": True, "include": ["ConfigMap"]}
@@ -329,3 +330,42 @@ async def test_an_item_that_came_from_the_system_goes_when_git_takes_it_away(des
         live = await desk.live("web", "Service")
         assert live is not None
         assert [port["name"] for port in live["spec"]["ports"]] == ["one"]
+
+
+@pytest.mark.parametrize("gone", ["documents", "branch"])
+async def test_a_new_object_does_not_let_the_deletions_of_an_empty_source_pass(desk: Desk, gone: str) -> None:
+    """Its document would be the only one in Git, and all others as good as deleted."""
+    async with desk.working():
+        documents = {"a.yaml": config("a", x="1"), "b.yaml": config("b", x="1")}
+        await started(desk, {"README": "two", **documents})
+        if gone == "branch":
+            run("-C", str(desk.git.path()), "update-ref", "-d", "refs/heads/main")
+        else:
+            desk.git.commit("team", dict.fromkeys(documents))
+        await desk.again()
+        before = desk.git.head()
+        await desk.client.create(ConfigMap(metadata=ObjectMeta(name="new", namespace=desk.namespace), data={"x": "1"}))
+        for _ in range(3):
+            sync = await desk.again()
+        assert await desk.names() == ["a", "b", "new"]
+        assert desk.git.head() == before
+        assert sync.status.held.reason == "EmptySource"
+        await desk.change(annotations={CONFIRM: sync.status.held.plan})
+        await desk.until(lambda sync: not sync.status.held)
+        await desk.again()
+        await desk.ready()
+        assert await desk.names() == ["new"]
+        assert f"{desk.namespace}/configmaps/new.yaml" in desk.git.read()
+
+
+async def test_a_conflict_in_a_file_with_a_long_path_is_one_like_any_other(desk: Desk) -> None:
+    path = "/".join(["d" * 100] * 12) + "/a.yaml"
+    async with desk.working():
+        await started(desk, {path: config("a", x="1")}, triggers={"interval": "1h", "internal": False})
+        desk.git.commit("team", {path: config("a", x="2")})
+        await edit(desk, "a", x="3")
+        await desk.again()
+        await desk.reason("Conflicts")
+        [found] = await desk.conflicts()
+        await desk.client.patch(found, found.replace(spec=found.spec.replace(resolution="system")))
+        await desk.until(lambda sync: b"3" in desk.git.read()[path])

@@ -413,3 +413,29 @@ def test_a_document_with_an_anchor_that_others_use_is_written_anew() -> None:
         document["base"]["k"] = 5
 
     assert edited(change, text) == "# top\nbase:\n  k: 5\nspec:\n  k: 1\n"
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"k" * 1100: 1}, "is not YAML"),
+        (nested(300), "nested deeper than 250 levels"),
+        ("\x7f" * (1 << 20), "is larger than 4096 KiB"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(value: Any, why: str) -> None:
+    """Nothing of a revision with such a file would be applied, whoever else writes documents."""
+    before = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}}
+    identity, after = Identity("", "Thing", "", "a"), {**before, "x": value}
+    with pytest.raises(EditError, match=rf"^a.yaml: what would be written cannot be read again: .*{why}"):
+        apply_edits({}, [FileEdit(identity, "create", "a.yaml", document=after)])
+    edit = FileEdit(identity, "update", "a.yaml", before=before, document=after)
+    with pytest.raises(EditError, match=r"^a.yaml: "):
+        apply_edits({"a.yaml": new_file(before)}, [edit])

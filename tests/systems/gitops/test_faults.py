@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,8 @@ from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.sending import Sender
 from trimtab.testing.ports import free_ports
 
 OTHER = """\
@@ -384,3 +386,34 @@ async def test_what_two_syncs_have_is_deleted_by_neither_while_the_other_has_it(
         desk.git.commit("team", {"a.yaml": None})
         await desk.again()
         assert await desk.names() == ["a", "b"]
+
+
+async def test_a_run_that_is_cut_off_by_its_timeout_goes_on_where_it_was(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    asked, asked_all = Sender._ask, Sender._ask_all
+
+    async def ask(self: Sender, call: Call) -> dict[str, Any]:
+        await asyncio.sleep(0.1)
+        sent.append(call.path)
+        return await asked(self, call)
+
+    async def ask_all(self: Sender, part: Sequence[tuple[Identity, Call]]) -> dict[Identity, dict[str, Any]]:
+        await asyncio.sleep(0.6)
+        sent.extend(call.path for _, call in part)
+        return await asked_all(self, part)
+
+    monkeypatch.setattr(Sender, "_ask", ask)
+    monkeypatch.setattr(Sender, "_ask_all", ask_all)
+    desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(600)})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(timeout="1s")
+        await desk.reason("Timeout")
+        sync = await desk.ready()
+        assert sync.status.inventory.count == len(await desk.names()) == 600
+        assert len(sent) < 1200, "what was applied is not applied again at each run"
+        desk.git.commit("team", {f"{n}.yaml": None for n in range(5)})
+        await desk.again()
+        assert len(await desk.names()) == 595

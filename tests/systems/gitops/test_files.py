@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,44 @@ async def test_a_file_larger_than_a_request_goes_both_ways(up: Up) -> None:
     await upload(up.client, ADDON, "big", "big.bin", other(), namespace=up.namespace)
     await up.again()
     assert up.git.read("team")["big.bin"] == data[::-1]
+
+
+@pytest.mark.row(27)
+@pytest.mark.row(28)
+async def test_a_version_of_git_is_published_with_the_bytes_of_its_files(up: Up) -> None:
+    """Also when the version and the bytes of a file that is there change together, forward or back."""
+
+    def files(version: str, word: str) -> dict[str, str]:
+        document = addon("one", "m/one.yaml", "m/two.yaml") + f"  version: {version}\n"
+        return {"one.yaml": document, "m/one.yaml": MANIFEST.replace("inside", word), "m/two.yaml": MANIFEST}
+
+    up.git.create("team", files("v1", "first"))
+    await up.repository()
+    await up.sync(exclude=["Repository"])
+    await up.ready()
+    for version, word in (("v2", "second"), ("v3", "third"), ("v1", "first")):
+        up.git.commit("team", files(version, word))
+        assert reason(await up.again()) == "Synced"
+        found = await up.client.get(ADDON, "one", up.namespace)
+        assert found.raw["spec"]["version"] == version
+        assert word.encode() in await up.read(place(up))
+    told = json.loads(await up.read(place(up).partition("/artifacts/")[0] + "/versions"))
+    assert [item["version"] for item in told["items"]] == ["v1", "v3", "v2"], (
+        "the one that it went back to is the newest"
+    )
+
+
+@pytest.mark.row(28)
+async def test_other_bytes_for_a_published_version_are_refused_and_nothing_changes(up: Up) -> None:
+    document = addon("one", "m/one.yaml") + "  version: v1\n"
+    up.git.create("team", {"one.yaml": document, "m/one.yaml": MANIFEST})
+    await up.repository()
+    await up.sync(exclude=["Repository"])
+    await up.ready()
+    up.git.commit("team", {"m/one.yaml": MANIFEST.replace("inside", "other")})
+    assert reason(await up.again()) == "ApplyFailed"
+    assert (await up.client.get(ADDON, "one", up.namespace)).raw["spec"]["version"] == "v1"
+    assert await up.read(place(up)) == MANIFEST.encode()
 
 
 @pytest.mark.row(49)

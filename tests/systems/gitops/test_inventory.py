@@ -11,6 +11,7 @@ import pytest
 
 from trimtab.model.hub import HubMeta
 from trimtab.storage.folder import FolderBlobs
+from trimtab.systems.gitops import keeping
 from trimtab.systems.gitops.inventory import SHARDS, Entry, Inventory, InventoryError, shard_of
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, GitSyncStatus
@@ -115,3 +116,18 @@ async def test_what_was_exported_is_kept_apart_and_for_one_destination(tmp_path:
     summary = await loaded.intend([])  # and then it is cut off
     again = await Kept.load(blobs, sync.replace(status=GitSyncStatus(inventory=summary)))
     assert (again.destination, len(again.inventory), len(again.exports)) == ("mirror drift ", 1, 0)
+
+
+async def test_shards_that_are_too_much_for_one_blob_have_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MAX_SHARD", 4096)
+    blobs = FolderBlobs(tmp_path)
+    await blobs.ready()
+    sync = GitSync(metadata=HubMeta(name="fleet", namespace="shop", uid="1"), spec=GitSyncSpec(repository="team"))
+    kept = await Kept.load(blobs, sync)
+    for number in range(200):
+        kept.inventory.put(entry(number))
+    summary = await kept.save("commit")
+    loaded = await Kept.load(blobs, sync.replace(status=GitSyncStatus(inventory=summary)))
+    assert len(loaded.inventory) == 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.systems.gitops.desk import Desk, config, message, reason
-from tests.systems.gitops.test_both_ways import edit, started
+from tests.systems.gitops.test_both_ways import BOTH, edit, started
 from trimtab.client.protocol import Query, Ref
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
@@ -105,3 +105,54 @@ async def test_a_deletion_that_cannot_be_written_is_not_undone(desk: Desk, bar: 
         await desk.again()
         await desk.ready()
         assert set(desk.git.read()) == {"a.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "why"),
+    [
+        ("{ns}", "100644", "{ns} is no folder"),
+        ("{ns}", "120000", "{ns} is no folder"),
+        ("{ns}/configmaps", "100644", "{ns}/configmaps is no folder"),
+        ("{ns}/configmaps/new.yaml/README", "100644", "{ns}/configmaps/new.yaml is a folder"),
+    ],
+)
+async def test_a_new_object_whose_place_is_taken_keeps_nothing_else_from_being_synced(
+    desk: Desk, path: str, mode: str, why: str
+) -> None:
+    path, why = path.format(ns=desk.namespace), why.format(ns=desk.namespace)
+    desk.git.create("team")
+    desk.git.commit("team", {"a.yaml": config("a", x="1"), path: "elsewhere"}, modes={path: mode})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync(**BOTH)
+        await desk.ready()
+        await desk.client.create(ConfigMap(metadata=ObjectMeta(name="new", namespace=desk.namespace), data={"x": "1"}))
+        assert message(await desk.reason("Refused")).endswith(why)
+        desk.git.commit("team", {"b.yaml": config("b", x="1")})
+        await desk.again()
+        assert await desk.names() == ["a", "b", "new"]
+        desk.git.commit("team", {path: None})
+        await desk.again()
+        await desk.ready()
+        assert f"{desk.namespace}/configmaps/new.yaml" in desk.git.read()
+
+
+async def test_a_folder_that_is_a_file_in_git_is_told(desk: Desk) -> None:
+    desk.git.create("team", {"deploy": "a file"})
+    await desk.repository()
+    await desk.client.create(ConfigMap(metadata=ObjectMeta(name="new", namespace=desk.namespace), data={"x": "1"}))
+    async with desk.working():
+        await desk.sync(**BOTH, path="deploy/shop")
+        assert message(await desk.reason("Refused")).endswith("deploy is no folder")
+
+
+async def test_an_object_that_no_file_may_hold_keeps_nothing_else_from_being_synced(desk: Desk) -> None:
+    """As YAML it is four times as long, and longer than what is read."""
+    async with desk.working():
+        await started(desk, {"a.yaml": config("a", x="1")})
+        metadata = ObjectMeta(name="new", namespace=desk.namespace)
+        await desk.client.create(ConfigMap(metadata=metadata, data={"x": "\x7f" * ((1 << 20) - 1)}))
+        assert message(await desk.reason("Refused")).endswith("cannot be read again: is larger than 4096 KiB")
+        desk.git.commit("team", {"b.yaml": config("b", x="1")})
+        await desk.again()
+        assert await desk.names() == ["a", "b", "new"]

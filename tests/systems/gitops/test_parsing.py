@@ -264,6 +264,26 @@ def test_which_files_are_read(path: str, read: bool) -> None:
     assert is_read(path, ignore) is read
 
 
+@pytest.mark.parametrize(
+    ("line", "path", "ignored"),
+    [
+        ("a/**", "a.yaml", False),
+        ("a/**", "a/b.yaml", True),
+        ("**/", "a.yaml", False),
+        ("**/", "x/a.yaml", True),
+        ("a*c*.yaml", "x/abcd.yaml", True),
+        ("a*c*.yaml", "acb/d.yaml", False),
+        ("*a" * 40 + "*b", "a" * 250 + ".yaml", False),
+        ("**/" * 60 + "x", "a/" * 60 + "a.yaml", False),
+    ],
+)
+def test_no_pattern_takes_long(line: str, path: str, ignored: bool) -> None:
+    """Whoever may push writes the list: one line that is tried in all ways would hold up every sync."""
+    start = time.perf_counter()
+    assert Ignore.of(line).ignores(path) is ignored
+    assert time.perf_counter() - start < 1
+
+
 @pytest.mark.row(50)
 @pytest.mark.parametrize(
     ("included", "excluded", "selected"),
@@ -340,3 +360,11 @@ def test_an_own_key_covers_one_that_comes_by_a_merge() -> None:
     data = b"apiVersion: v1\nkind: X\nmetadata: {name: a}\nbase: &b {k: 1, j: 2}\nspec: {<<: *b, k: 3}\n"
     assert parse({"a.yaml": data}).documents[0].document["spec"] == {"k": 3, "j": 2}
     assert "duplicate key" in parse({"a.yaml": data.replace(b"k: 3", b"k: 3, k: 4")}).problems[0].message
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 40])
+def test_a_number_that_no_server_takes_is_a_problem(number: str) -> None:
+    document = f"apiVersion: v1\nkind: Thing\nmetadata:\n  name: a\nspec:\n  x: {number}\n".encode()
+    [problem] = parse({"a.yaml": document}).problems
+    assert problem.message.startswith("spec.x: the number is larger than 64 bits can say")
+    assert not parse({"a.yaml": document.replace(number.encode(), b"-9223372036854775808")}).problems

@@ -84,14 +84,21 @@ def test_classes_tell_references_files_secrets_and_triggers(knowledge: Knowledge
         Identity("hub.trimtab.dev", "Repository", "team", "code"),
         Identity("infra.trimtab.dev", "Part", "team", "x"),
     }
+    assert set(knowledge.references({**THING, "apiVersion": "infra.acme.example/v3"})) == {
+        Identity("hub.acme.example", "Repository", "team", "code"),
+        Identity("infra.acme.example", "Part", "team", "x"),
+    }, "names of a white label are of its groups"
     assert knowledge.file_names(THING) == ["a/b.yaml"]
     assert knowledge.sensitive("infra.trimtab.dev/v3", "Thing") == (("spec", "password"),)
     assert "digest" not in str(knowledge.clean(THING))
     assert knowledge.is_triggering("infra.trimtab.dev/v3", "Thing")
     assert knowledge.is_triggering("x.example.com/v1", "Other", ["git"])
     assert not knowledge.is_triggering("v1", "ConfigMap")
-    assert knowledge.is_hub("infra.trimtab.dev/v3", "Thing")
+    assert knowledge.lineage_key("infra.trimtab.dev/v3", "Thing") == "hub.trimtab.dev/lineage"
+    assert knowledge.lineage_key("infra.acme.example/v3", "Thing") == "hub.acme.example/lineage"
+    assert not knowledge.lineage_key("v1", "ConfigMap")
     assert knowledge.keeps_lineage("/apis/infra.trimtab.dev/v3/namespaces/team/things/a")
+    assert knowledge.keeps_lineage("/apis/infra.acme.example/v3/namespaces/team/things/a")
     assert not knowledge.keeps_lineage("/api/v1/namespaces/team/configmaps/a")
 
 

@@ -497,3 +497,13 @@ def test_five_thousand_settled_documents_are_planned_quickly() -> None:
     print(f"5,000 settled documents planned in {took * 1000:.0f} ms")
     assert found.is_noop
     assert took < 1.0
+
+
+def test_places_of_many_new_documents_are_found_in_time() -> None:
+    """Nothing else runs meanwhile."""
+    there = [f"other/file-{number}.yaml" for number in range(20_000)]
+    new = live(*(lived(thing(f"t{number}")) for number in range(2000)))
+    start = time.perf_counter()
+    found = plan(parsed(), new, {}, BOTH, taken=there)
+    assert len({edit.path for edit in found.write_back}) == 2000
+    assert time.perf_counter() - start < 2

@@ -103,6 +103,30 @@ async def test_only_commits_of_allowed_signers_are_applied(desk: Desk, tmp_path:
         assert b"BEGIN SSH SIGNATURE" in said
 
 
+async def test_our_commit_in_a_destination_vouches_for_nothing_that_others_put_there(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """Whoever may push and has no key lets us commit upon theirs, and moves the branch that is synced there."""
+    needs("ssh-keygen")
+    private, public = key_pair(tmp_path / "key")
+    await desk.secret("allowed", signers=f"ann@example.com {public}\n")
+    desk.git.create("team", ONE)
+    sign(desk, private)
+    await desk.repository()
+    folder, live = str(desk.git.path()), {"repository": "team", "revision": "live", "path": ""}
+    async with desk.working():
+        await desk.sync(**BOTH, verify={"ssh": {"name": "allowed"}}, destination=live)
+        await desk.ready()
+        git_run("-C", folder, "update-ref", "refs/heads/live", "main")
+        desk.git.commit("team", {"evil.yaml": config("evil", x="1")}, branch="live")
+        await edit(desk, "a", x="2")
+        await desk.until(lambda sync: sync.status.last_pushed_revision == desk.git.head("team", "live"))
+        git_run("-C", folder, "update-ref", "refs/heads/main", "refs/heads/live")
+        await desk.again()
+        assert "is not signed" in message(await desk.reason("Untrusted"))
+        assert await desk.names() == ["a"]
+
+
 def sign(desk: Desk, key: Path) -> None:
     """Sign what the branch is at, as a person does."""
     folder = str(desk.git.path())

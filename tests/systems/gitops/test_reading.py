@@ -10,8 +10,10 @@ import pytest
 from tests.systems.gitops.desk import Desk, config
 from trimtab.runtime.git import Mirror, Remote
 from trimtab.runtime.workers import Workers
+from trimtab.systems.gitops import parsing_apart, reading
 from trimtab.systems.gitops.knowing import Knowledge
-from trimtab.systems.gitops.parsing_apart import MANY
+from trimtab.systems.gitops.parsing import Limits, ParsedFile, parse_file
+from trimtab.systems.gitops.parsing_apart import MANY, MUCH, PART, PART_BYTES, parted
 from trimtab.systems.gitops.reading import Reader, Snapshot
 from trimtab.systems.gitops.served import Served
 
@@ -83,3 +85,32 @@ async def test_many_files_that_are_not_quick_to_read_are_read_in_processes_of_th
     head = (await mirror.fetch("main"))["main"]
     found = await reader_of(desk, workers).read(mirror, head, "", desk.namespace)
     assert {document.document["data"]["x"] for document in found.parsed.documents} == {"2"}
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 64 << 20])
+async def test_a_large_file_of_small_things_is_not_read_in_this_process(
+    desk: Desk, mirror: Mirror, workers: Workers, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    read_here: list[int] = []
+
+    def parse_here(data: bytes, *, json: bool, limits: Limits) -> ParsedFile:
+        read_here.append(len(data))
+        return parse_file(data, json=json, limits=limits)
+
+    monkeypatch.setattr(reading, "parse_file", parse_here)
+    monkeypatch.setattr(parsing_apart, "MEMORY", memory)
+    large = "apiVersion: v1\nkind: Thing\nmetadata:\n  name: large\nx: [" + "[], " * 300_000 + "]\n"
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "large.yaml": large})
+    head = (await mirror.fetch("main"))["main"]
+    found = await reader_of(desk, workers).read(mirror, head, "", desk.namespace)
+    assert max(read_here, default=0) < MUCH
+    if memory < 1 << 30:
+        assert any("MiB to read: split the file" in problem.message for problem in found.problems)
+    else:
+        assert {document.identity.name for document in found.parsed.documents} == {"a", "large"}
+
+
+def test_parts_are_of_so_many_files_and_bytes() -> None:
+    files = {"a": b"", "large": b"x" * (PART_BYTES + 1), **{f"{n}": b"x" for n in range(PART + 1)}}
+    assert [len(part) for part in parted(files)] == [1, 1, PART, 1]
+    assert [path for part in parted(files) for path in part] == list(files)

@@ -490,3 +490,48 @@ async def test_a_confined_sync_does_not_tell_one_with_an_account_what_to_follow_
         desk.git.commit("team", {"own.yaml": own.replace("team", "evil")})
         await desk.again(how="webhook")
         assert (await desk.client.get(GitSync, "own", desk.namespace)).spec.repository == "team"
+
+
+LONG = "/".join(["d" * 100] * 12)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [(f"{LONG}/bad.yaml", "is not YAML"), (r'"caf\351.yaml"', "has a name that is not UTF-8")],
+)
+async def test_problems_of_files_with_names_that_no_status_holds_are_told(desk: Desk, path: str, said: str) -> None:
+    desk.git.create("team", {"a.yaml": config("a", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        desk.git.commit("team", {path: "a: [\n"})
+        await desk.again()
+        sync = await desk.reason("InvalidDocuments")
+        assert said in message(sync)
+        assert len(sync.status.documents[0].path) <= 1024
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["[1]", "{openAPIV3Schema: {type: object, properties: many}}", "{openAPIV3Schema: {type: object, required: 7}}"],
+)
+async def test_a_definition_of_another_shape_is_a_problem_of_its_document(desk: Desk, schema: str) -> None:
+    definition = f"""\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: things.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{plural: things, kind: Thing}}
+  versions: [{{name: v1, served: true, storage: true, schema: {schema}}}]
+"""
+    thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: thing\nspec: 1\n"
+    desk.git.create("team", {"definition.yaml": definition, "thing.yaml": thing})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.reason("InvalidDocuments")
+        assert "definition.yaml" in {document.path for document in sync.status.documents}
+        assert any("schema" in document.message for document in sync.status.documents)

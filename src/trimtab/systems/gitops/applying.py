@@ -27,8 +27,9 @@ from trimtab.systems.gitops.planning import Step
 from trimtab.systems.gitops.sending import Document, Guard, Sender
 
 AT_ONCE = 24
-BATCH, BATCHES_AT_ONCE = 96, 3
-"""Documents that go in one request where the server takes many, and such requests under way."""
+BATCH, BATCHES_AT_ONCE = 48, 6
+"""Documents that go in one request where the server takes many, and such requests under way: few large ones end together,
+and the server waits for the next."""
 
 NOT_TRIED = "not tried: what comes before it could not be applied"
 
@@ -63,15 +64,16 @@ class Applier:
         inventory: Inventory,
         *,
         guard: Guard,
-        keeps_lineage: Callable[[str, str], bool],
-        lineage: tuple[str, str],
+        lineage_key: Callable[[str, str], str],
+        lineage: str,
         clean: Callable[[Document], Document] = lambda document: document,
         progress: Callable[[int], None] | None = None,
         at_once: int = AT_ONCE,
     ) -> None:
-        """`lineage` is the annotation and its value, for kinds that keep it; `clean` takes off what is no base."""
+        """`lineage` is what is written to the annotation that `lineage_key` tells, for kinds that keep it; `clean` takes off
+        what is no base."""
         self._client, self._inventory, self._sender = client, inventory, Sender(client, clock, guard)
-        self._guard, self._keeps_lineage, self._lineage = guard, keeps_lineage, lineage
+        self._guard, self._lineage_key, self._lineage = guard, lineage_key, lineage
         self._clean = clean
         self._progress, self._at_once = progress or (lambda done: None), at_once
         self._done = self._lost = 0
@@ -196,9 +198,8 @@ class Applier:
         metadata = dict(document.get("metadata") or {})
         if step.identity.namespace:
             metadata["namespace"] = step.identity.namespace
-        if self._keeps_lineage(str(document["apiVersion"]), str(document["kind"])):
-            key, value = self._lineage
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), key: value}
+        if key := self._lineage_key(str(document["apiVersion"]), str(document["kind"])):
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), key: self._lineage}
         document["metadata"] = metadata
         return document
 

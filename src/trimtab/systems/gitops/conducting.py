@@ -208,8 +208,10 @@ class Conductor:
             async with asyncio.timeout(sync.spec.timeout.seconds):
                 ran = await running.run(everything=everything, changed=changed, stale=stale)
         except TimeoutError:
-            memory.kept = None  # what was cut off is read again
-            ran = await running.timed_out()
+            try:
+                ran = await running.timed_out()
+            finally:
+                memory.kept = None  # what was cut off is read again
         except BaseException:
             memory.changed |= changed
             memory.kept = None

@@ -20,7 +20,7 @@ from trimtab.systems.gitops.deciding import Agenda, planned
 from trimtab.systems.gitops.kinds import FieldConflict, GitSync, ObjectRef, SyncConflict, SyncConflictSpec
 from trimtab.systems.gitops.merging import FieldConflict as MergeConflict
 from trimtab.systems.gitops.parsing import Identity
-from trimtab.systems.gitops.planning import Conflict, Options, Plan
+from trimtab.systems.gitops.planning import EMPTY, Conflict, Options, Plan
 
 if TYPE_CHECKING:
     from trimtab.systems.gitops.knowing import Knowledge
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST = 500
 """Conflicts of one sync that become objects."""
 MOST_FIELDS = 200
-LONGEST = 4096
+LONGEST, LONGEST_PATH = 4096, 1024
 ROOM = 160 << 10
 """Characters of one value, and of all values of a conflict: an object has an end. A longer one is cut, and has its digest."""
 JOINED = (
@@ -62,8 +62,11 @@ class Conflicts:
         inventory: Any,
         **rest: Any,
     ) -> Plan:
-        """The plan, with the conflicts solved that a person decided."""
-        for side in ("git", "system"):
+        """The plan, with the conflicts solved that a person decided. Nothing is written to a source without documents before
+        its deletions are confirmed."""
+        empty = rest.get("exports") is None and any(guard.reason == EMPTY for guard in plan.guards)
+        sides: tuple[Literal["git", "system"], ...] = ("git",) if empty else ("git", "system")
+        for side in sides:
             solved = {conflict.identity for conflict in plan.conflicts if self._resolution(conflict) == side}
             if solved:
                 plan = self._solved(plan, solved, side, todo, live, snapshot, options, inventory, rest)
@@ -170,11 +173,11 @@ def spec_of(sync: GitSync, conflict: Conflict, revision: str) -> SyncConflictSpe
             name=identity.name,
             namespace=identity.namespace,
         ),
-        path=conflict.path,
+        path=_within(conflict.path, LONGEST_PATH),
         revision=revision,
         fields=tuple(
             FieldConflict(
-                path=field.path or ".",
+                path=_within(field.path or ".", LONGEST_PATH),
                 base=_json(field.base, room),
                 git=_json(field.git, room),
                 system=_json(field.system, room),
@@ -190,10 +193,11 @@ def _told(spec: SyncConflictSpec) -> SyncConflictSpec:
 
 
 def _json(value: object, room: int) -> str | UnsetType:
+    return UNSET if value is UNSET else _within(msgspec.json.encode(value, order="deterministic").decode(), room)
+
+
+def _within(text: str, room: int) -> str:
     """The digest of one that is cut tells it from others that begin so: a decision is of the whole value."""
-    if value is UNSET:
-        return UNSET
-    text: str = msgspec.json.encode(value, order="deterministic").decode()
     if len(text) <= room:
         return text
     end = f"… (sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]})"

@@ -13,7 +13,7 @@ import msgspec
 
 from trimtab.systems.gitops.elsewhere import Exports, exported
 from trimtab.systems.gitops.inventory import Entry, Inventory
-from trimtab.systems.gitops.layout import path_for
+from trimtab.systems.gitops.layout import Folded, path_for
 from trimtab.systems.gitops.parsing import Identity, Parsed, SourceDocument
 from trimtab.systems.gitops.planning import Files, Names, Options, Plan, filed, plan
 from trimtab.systems.gitops.planning.guarding import guarded
@@ -91,7 +91,7 @@ def planned(
         if identity not in agenda.read and entry.base.live is not None:
             known[identity] = entry.base.live  # as we left it; an apply puts right what we do not know
 
-    def path(identity: Identity, used: set[str]) -> str:
+    def path(identity: Identity, used: Collection[str]) -> str:
         return path_for(identity, plural=plural, taken=used, files=held(identity))
 
     def uid(identity: Identity) -> str:
@@ -114,12 +114,13 @@ def planned(
     if exports is None:
         return guarded(whole, parsed, len(inventory), options, uid=uid)
     looked = {identity: e for identity, e in exports.entries.items() if identity in agenda.read or identity in live}
+    folded = Folded(map(str.casefold, taken))
     whole = exported(
         whole,
         Exports(looked, exports.count),
         parsed,
         live,
-        path=lambda identity: path(identity, {*taken}),
+        path=lambda identity: path(identity, folded),
         is_wanted=lambda identity: (
             options.selection.selects(identity) and identity not in (owners or {}) and not (refuse and refuse(identity))
         ),

@@ -7,6 +7,7 @@ looked at.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +95,12 @@ async def export(
     wanted = [hidden(edit, knowledge) for edit in edits if edit.path]
     there = snapshot.parsed.documents if exports is None else elsewhere.documents(exports)
     barred = artifacts.unwritable(wanted, raw, there, knowledge)
+    barred |= await _in_the_way(mirror, parent, target.root, files, wanted)
     if exports is None:
         barred |= _unread(wanted, snapshot.ignore)
     skipped = [_skipped(edit, barred[edit.identity]) for edit in wanted if edit.identity in barred]
     wanted = [edit for edit in wanted if edit.identity not in barred]
-    changes, failed = _edited(content, wanted)
+    changes, failed = await asyncio.to_thread(_edited, content, wanted)  # of many files it takes long
     skipped += failed
     left = {refusal.identity for refusal in skipped}
     wanted = [edit for edit in wanted if edit.identity not in left]
@@ -234,6 +236,31 @@ def _unread(edits: Iterable[FileEdit], ignore: Ignore) -> dict[Identity, str]:
     """New documents that Git would have and no run would find: each would write them anew."""
     unread = [edit for edit in edits if edit.action == "create" and not is_read(edit.path, ignore)]
     return {edit.identity: f"no file of this name is read: see {IGNORE_FILE}, or exclude the object" for edit in unread}
+
+
+async def _in_the_way(
+    mirror: Mirror, parent: str, root: str, files: Mapping[str, Any], edits: Iterable[FileEdit]
+) -> dict[Identity, str]:
+    """New documents that would be below what is no folder, or in the place of one."""
+    new = [edit for edit in edits if edit.action == "create"]
+    if not new:
+        return {}
+    for folder in (root, *_above(root)) if parent and not files else ():
+        if folder and folder in await mirror.files(parent, folder):
+            return {edit.identity: f"{folder} is no folder" for edit in new}
+    folders = {folder for path in files for folder in _above(path)}
+    found = {}
+    for edit in new:
+        blocking = next((path for path in _above(edit.path) if path in files), "")
+        if blocking or edit.path in folders:
+            found[edit.identity] = f"{blocking} is no folder" if blocking else f"{edit.path} is a folder"
+    return found
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a path is in."""
+    names = path.split("/")
+    return ["/".join(names[:count]) for count in range(1, len(names))]
 
 
 def _skipped(edit: FileEdit, why: str) -> Refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from msgspec import UnsetType
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from trimtab.systems.gitops.conducting import Conductor
 
 FINALIZER = "hub.trimtab.dev/gitsync"
+AHEAD = ("isal.isal_zlib", "trimtab.model.schema.native", "trimtab.model.schema.compiler")
+"""What others import when they first need it, which would be in the first run of a sync."""
 
 
 def _repositories(sync: GitSync) -> Iterable[str]:
@@ -66,6 +69,8 @@ class GitSyncController(Controller[GitSync]):
             raise ValueError(
                 "Git sync needs the manager that runs it: it follows kinds that it learns of while it works"
             )
+        for name in AHEAD:
+            import_module(name)
         informers = self._context.manager.informers
         self.conductor = Conductor(
             self._context, self.client, self.events, informers, lambda request: self.wake(request), quiet=self.quiet

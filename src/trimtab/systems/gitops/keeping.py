@@ -123,7 +123,7 @@ class Kept:
         changed, exported = self.inventory.changed_shards, self.exports.changed_shards
         packed = await _packed(self.inventory, changed)
         packed |= {f"{EXPORTED}{name}": data for name, data in (await _packed(self.exports, exported)).items()}
-        if len(packed) < MANY:
+        if len(packed) < MANY or sum(map(len, packed.values())) > MAX_SHARD:  # more is not read of a blob
             for name, data in packed.items():
                 if data:
                     self._shards[name] = Place(await self._blobs.put(data, media_type=MEDIA_TYPE))

@@ -12,7 +12,7 @@ import msgspec
 
 from trimtab.model.document import convert
 from trimtab.model.fields import fields_of, peel
-from trimtab.model.hub import ArtifactAccessor, File, HubResource, InternalTriggerable
+from trimtab.model.hub import ArtifactAccessor, File, HubResource, HubVersioner, InternalTriggerable, lineage_key
 from trimtab.model.markers import Marker, ReadOnly, Ref, Sensitive
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
@@ -32,11 +32,13 @@ Path = tuple[str, ...]
 
 
 class Knowledge:
-    """Of the classes that a scheme has."""
+    """Of the classes that a scheme has. A hub kind under a further suffix is the same kind: what is secret in it, and what is a
+    file, is so under every name."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
         self._versions: frozenset[str] = frozenset()
+        self._classes: dict[tuple[str, str], type[Resource] | None] = {}
         self._groups: dict[tuple[str, str], str] = {}
         self._counted = -1
         self._files: dict[int, tuple[dict[str, Any], list[str]]] = {}
@@ -46,15 +48,38 @@ class Knowledge:
         """Of our own groups."""
         return self._scheme.suffix
 
-    def is_hub(self, api_version: str, kind: str) -> bool:
-        """Whether objects of this kind keep their lineage."""
-        cls = self._scheme.class_of(api_version, kind)
-        return cls is not None and issubclass(cls, HubResource) and getattr(cls, "lineage", "") is not None
+    def lineage_key(self, api_version: str, kind: str) -> str:
+        """The annotation with the lineage of objects of this kind; "" when they keep none."""
+        cls = self._class(api_version, kind)
+        if cls is None or not issubclass(cls, HubResource) or getattr(cls, "lineage", "") is None:
+            return ""
+        return lineage_key(api_version.rpartition("/")[0].partition(".")[2])
 
     def keeps_lineage(self, path: str) -> bool:
         """Whether objects at a path of the API keep their lineage."""
         parts = path.split("/", 4)
-        return len(parts) > 4 and parts[1] == "apis" and f"{parts[2]}/{parts[3]}" in self._hub_versions()
+        return len(parts) > 4 and parts[1] == "apis" and self._home(parts[2], parts[3]) in self._hub_versions()
+
+    def _home(self, group: str, version: str) -> str:
+        """The version as it is under our own suffix."""
+        return f"{self._scheme.group(group.partition('.')[0], own=True)}/{version}"
+
+    def _class(self, api_version: str, kind: str) -> type[Resource] | None:
+        self._look()
+        name = (api_version, kind)
+        if name not in self._classes:
+            if len(self._classes) >= KEPT:
+                self._classes.clear()
+            self._classes[name] = self._found_class(api_version, kind)
+        return self._classes[name]
+
+    def _found_class(self, api_version: str, kind: str) -> type[Resource] | None:
+        group, _, version = api_version.rpartition("/")
+        found = self._scheme.class_of(api_version, kind)
+        if found is not None or "." not in group:
+            return found
+        own = self._scheme.class_of(self._home(group, version), kind)
+        return own if own is not None and issubclass(own, HubResource) else None
 
     def _hub_versions(self) -> frozenset[str]:
         self._look()
@@ -64,22 +89,29 @@ class Knowledge:
         """Kinds may be registered at any time; what was found out by them before is found out anew."""
         kinds = self._scheme.kinds
         if self._counted != len(kinds):
-            self._versions = frozenset(k.api_version for k in kinds if self.is_hub(k.api_version, k.kind))
-            self._groups.clear()
             self._counted = len(kinds)
+            self._groups.clear()
+            self._classes.clear()
+            self._versions = frozenset(k.api_version for k in kinds if self.lineage_key(k.api_version, k.kind))
 
     def is_triggering(self, api_version: str, kind: str, categories: Iterable[str] = ()) -> bool:
         """Whether its changes in the system start a sync to Git."""
-        cls = self._scheme.class_of(api_version, kind)
+        cls = self._class(api_version, kind)
         return TRIGGERS in categories or (cls is not None and issubclass(cls, InternalTriggerable))
+
+    def is_versioned(self, document: dict[str, Any]) -> bool:
+        """Whether it is of a kind with published versions."""
+        cls = self._class(str(document.get("apiVersion")), str(document.get("kind")))
+        return cls is not None and issubclass(cls, HubVersioner)
 
     def references(self, document: dict[str, Any]) -> Iterator[Identity]:
         """What a document names, of its own namespace. Of several kinds of that name, the one of its own group."""
-        cls = self._scheme.class_of(str(document.get("apiVersion")), str(document.get("kind")))
-        if cls is None:
+        cls = self._class(str(document.get("apiVersion")), str(document.get("kind")))
+        marked = _marked(cls, Ref) if cls is not None else ()
+        if not marked:
             return
         own = identity_of(document)
-        for path, marker in _marked(cls, Ref):
+        for path, marker in marked:
             for name in values(document, path):
                 if isinstance(name, str) and name and name != "*":
                     group = self._group(marker.kind, group_of(document))
@@ -89,7 +121,7 @@ class Knowledge:
 
     def files(self, document: dict[str, Any]) -> tuple[File, ...]:
         """The files that a document names; none when it is of another shape, which its schema tells."""
-        cls = self._scheme.class_of(document.get("apiVersion", ""), document.get("kind", ""))
+        cls = self._class(document.get("apiVersion", ""), document.get("kind", ""))
         if cls is None or not _has_files(cls):
             return ()
         try:
@@ -109,7 +141,7 @@ class Knowledge:
 
     def sensitive(self, api_version: str, kind: str) -> tuple[Path, ...]:
         """The fields that must not come to Git in clear."""
-        cls = self._scheme.class_of(api_version, kind)
+        cls = self._class(api_version, kind)
         return tuple(path for path, _ in _marked(cls, Sensitive)) if cls is not None else ()
 
     def secret(self, api_version: str, kind: str) -> tuple[Path, ...]:
@@ -119,7 +151,7 @@ class Knowledge:
 
     def read_only(self, api_version: str, kind: str) -> tuple[Path, ...]:
         """The fields that the system writes by itself."""
-        cls = self._scheme.class_of(api_version, kind)
+        cls = self._class(api_version, kind)
         return tuple(path for path, _ in _marked(cls, ReadOnly)) if cls is not None else ()
 
     def clean(self, document: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +173,11 @@ class Knowledge:
         if group:
             return self._scheme.group(group)
         groups = [known.group for known in self._scheme.kinds if known.kind == name]
-        return own if own in groups or not groups else groups[0]
+        if own in groups or not groups:
+            return own
+        label, _, suffix = own.partition(".")
+        further = suffix != self.suffix and any(known.group == f"{label}.{self.suffix}" for known in self._scheme.kinds)
+        return f"{groups[0].partition('.')[0]}.{suffix}" if further else groups[0]
 
 
 def values(value: Any, path: Path) -> Iterator[Any]:

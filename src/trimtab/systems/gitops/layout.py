@@ -8,6 +8,7 @@ written as `%xx`, and what differs only in case from a taken path gets a number 
 from __future__ import annotations
 
 import contextlib
+import functools
 import posixpath
 from collections.abc import Callable, Collection, Iterator
 
@@ -17,10 +18,16 @@ Plural = Callable[[str, str], str | None]
 """The plural of a (group, kind), where it is known."""
 
 MAX_NAME = 200
+REMEMBERED = 65_536
+"""Paths of files that documents name: each run of a sync asks for all of them again."""
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)))
 )
+
+
+class Folded(set[str]):
+    """Paths in lower case, as they are compared. For who asks for many places: the paths that exist are folded once."""
 
 
 class PathError(ValueError):
@@ -40,7 +47,7 @@ def path_for(
     kind = (plural(identity.group, identity.kind) if plural is not None else None) or identity.kind.lower()
     folders = [safe_name(identity.namespace)] if identity.namespace else []
     stem = posixpath.join(*_inside(root), *folders, safe_name(kind), safe_name(identity.name))
-    folded = {path.casefold() for path in taken}
+    folded: Collection[str] = taken if isinstance(taken, Folded) else Folded(map(str.casefold, taken))
     if files:
         folder = _numbered(stem, "", lambda path: any(each.startswith(f"{path}/") for each in folded))
         stem = f"{folder}/{safe_name(identity.name)}"
@@ -48,6 +55,7 @@ def path_for(
     return _numbered(stem, ".yaml", folded.__contains__)
 
 
+@functools.lru_cache(maxsize=REMEMBERED)
 def artifact_path(document_path: str, name: str) -> str:
     """Where a file is that a document names: relative to the document, never above its folder, and never hidden: such files
     steer Git, builds and this sync itself."""

@@ -29,7 +29,7 @@ from trimtab.systems.gitops.parsing import (
     parse_file,
     parse_quickly,
 )
-from trimtab.systems.gitops.parsing_apart import MANY, parsed_apart
+from trimtab.systems.gitops.parsing_apart import MANY, MUCH, parsed_apart
 from trimtab.systems.gitops.served import Served
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Reader:
             if spent > SLICE:
                 spent = 0
                 await asyncio.sleep(0)
-        if self._workers is not None and len(slow) >= MANY:
+        much = len(slow) >= MANY or sum(map(len, slow.values())) > MUCH
+        if self._workers is not None and much:
             for path, parsed in (await parsed_apart(self._workers, slow, self._limits)).items():
                 self._keep((wanted[path].oid, is_json(path)), parsed)
             return

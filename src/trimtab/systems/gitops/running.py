@@ -32,7 +32,7 @@ from trimtab.systems.gitops.planning import Plan
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.asking import destination_of, git_repository, options_of
 from trimtab.systems.gitops.run.checking import check
-from trimtab.systems.gitops.run.doing import apply_plan, send_files
+from trimtab.systems.gitops.run.doing import apply_plan, publish, send_files
 from trimtab.systems.gitops.run.drafting import Drafter
 from trimtab.systems.gitops.run.journal import Journal
 from trimtab.systems.gitops.run.source import head_of, meanwhile, snapshot_of
@@ -61,6 +61,7 @@ class Running:
         self._tools, self._memory = tools, memory
         self._journal = Journal(tools, sync, trigger, stamp=stamp)
         self._plan: Plan | None = None
+        self._at_work: Kept | None = None
 
     @property
     def sync(self) -> GitSync:
@@ -101,8 +102,10 @@ class Running:
         return Ran(verdict, self._plan, again=not (verdict.ok or verdict.stalled or verdict.patient))
 
     async def timed_out(self) -> Ran:
-        """`run` was cut off, for it took too long. What it did stays, and the next one goes on from there."""
-        return await self._failed("Timeout", f"not done within spec.timeout, {self.sync.spec.timeout}; it goes on")
+        """`run` was cut off, for it took too long. What it did stays and is known, so that the next one goes on from there."""
+        message = f"not done within spec.timeout, {self.sync.spec.timeout}; it goes on"
+        verdict = await self._journal.failed(Verdict(False, "Timeout", message), self._at_work)
+        return Ran(verdict, self._plan, again=True)
 
     async def preview(self, snapshot: Snapshot, contents: Contents) -> Plan:
         """What a run would do with this revision. Nothing is written. Stop when it would do nothing, and why."""
@@ -142,8 +145,9 @@ class Running:
                 raise Stop(Verdict(False, "PushRace", f"others pushed {PUSHES} times in a row; it is tried again"))
             acts = await apply_plan(draft.plan, snapshot, kept, tools=tools, journal=journal)
             if not acts.failures:
-                unsent = await send_files(mirror, draft.plan, kept, tools=tools, sync=self.sync)
-                acts = msgspec.structs.replace(acts, failures=tuple(unsent))
+                failed = await send_files(mirror, draft.plan, kept, tools=tools, sync=self.sync)
+                failed = failed or await publish(draft.plan, snapshot, kept, tools=tools, journal=journal)
+                acts = msgspec.structs.replace(acts, failures=tuple(failed))
             self._plan = draft.plan
             memory.refused = frozenset(refusal.identity for refusal in draft.plan.refused)
             if everything:
@@ -157,6 +161,7 @@ class Running:
         if self._memory.kept is None or self._memory.kept.digest != known:
             self._memory.kept = await Kept.load(self._tools.blobs, self.sync)
         self._memory.kept.export_to(destination_of(self.sync))
+        self._at_work = self._memory.kept
         return self._memory.kept
 
     async def _failed(self, reason: str, message: str, *, stalled: bool = False) -> Ran:

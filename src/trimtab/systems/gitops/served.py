@@ -22,6 +22,8 @@ from trimtab.model.schema import Schema
 
 MOST = 10
 """Errors of one document that are told."""
+MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)
+"""What comes of a schema that is none."""
 
 
 class Served:
@@ -126,8 +128,13 @@ class Served:
             return []  # the server publishes none: it will judge by itself
         judged = msgspec.json.decode(msgspec.json.encode(document))  # the walk prunes and defaults what it is given
         judged.pop("status", None)
-        walk = schema.walk(judged)
-        errors = [*walk.errors, *schema.rules(judged, None, walk.errors)]
+        try:
+            walk = schema.walk(judged)
+            errors = [*walk.errors, *schema.rules(judged, None, walk.errors)]
+        except MISSHAPEN:
+            if self.is_served(version, kind):
+                raise
+            return []  # its definition is in the revision, too, and has problems of its own
         found = [f"{field}: unknown field; see `kubectl explain {resource.plural}`" for field in walk.unknown]
         found += [f"{_without_value(error) if hidden(error.path) else error}{_hint(error)}" for error in errors]
         return found if len(found) <= MOST else [*found[:MOST], f"and {len(found) - MOST} more"]
@@ -206,7 +213,8 @@ def _defined(definition: Mapping[str, Any]) -> Iterator[tuple[ApiResource, Schem
     if not isinstance(spec, dict) or not isinstance(names, dict) or not isinstance(spec.get("versions"), list):
         return
     for version in spec["versions"]:
-        schema = (version.get("schema") or {}).get("openAPIV3Schema") if isinstance(version, dict) else None
+        given = version.get("schema") if isinstance(version, dict) else None
+        schema = given.get("openAPIV3Schema") if isinstance(given, dict) else None
         if not isinstance(schema, dict) or not version.get("served"):
             continue
         group, kind = str(spec.get("group", "")), str(names.get("kind", ""))
@@ -219,7 +227,11 @@ def _defined(definition: Mapping[str, Any]) -> Iterator[tuple[ApiResource, Schem
             namespaced=spec.get("scope") == "Namespaced",
             verbs=frozenset({"get", "list", "watch", "patch", "create", "delete"}),
         )
-        yield resource, _schema(schema, {}, group)
+        try:
+            made = _schema(schema, {}, group)
+        except MISSHAPEN:
+            continue
+        yield resource, made
 
 
 def _schema(document: dict[str, Any], schemas: dict[str, Any], group: str) -> Schema:

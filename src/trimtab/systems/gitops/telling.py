@@ -75,13 +75,13 @@ class Teller:
 
 def problems_of(problems: Iterable[Problem], reason: str = "Invalid") -> tuple[DocumentProblem, ...]:
     return tuple(
-        DocumentProblem(path=p.path, line=p.line or UNSET, reason=reason, message=_cut(p.message)) for p in problems
+        DocumentProblem(path=cut(p.path), line=p.line or UNSET, reason=reason, message=cut(p.message)) for p in problems
     )
 
 
 def refusals_of(refused: Iterable[Refusal]) -> tuple[DocumentProblem, ...]:
     return tuple(
-        DocumentProblem(path=r.path, object=_cut(str(r.identity), 600), reason="Refused", message=_cut(r.reason))
+        DocumentProblem(path=cut(r.path), object=cut(str(r.identity), 600), reason="Refused", message=cut(r.reason))
         for r in refused
     )
 
@@ -89,10 +89,10 @@ def refusals_of(refused: Iterable[Refusal]) -> tuple[DocumentProblem, ...]:
 def conflicts_of(conflicts: Iterable[Conflict]) -> tuple[DocumentProblem, ...]:
     return tuple(
         DocumentProblem(
-            path=c.path,
-            object=_cut(str(c.identity), 600),
+            path=cut(c.path),
+            object=cut(str(c.identity), 600),
             reason="Conflict",
-            message=_cut(", ".join(field.path or "the whole document" for field in c.fields)),
+            message=cut(", ".join(field.path or "the whole document" for field in c.fields)),
         )
         for c in conflicts
     )
@@ -107,7 +107,7 @@ def held_of(plan: Plan, revision: str) -> Held | UnsetType:
         plan=",".join(guard.confirmation for guard in plan.guards if guard.confirmation),
         revision=revision,
         reason=plan.guards[0].reason,
-        deletes=tuple(_cut(str(identity), 600) for identity in sorted(held)[:MOST_DELETES]),
+        deletes=tuple(cut(str(identity), 600) for identity in sorted(held)[:MOST_DELETES]),
         count=len(held),
     )
 
@@ -142,5 +142,6 @@ def first(documents: Sequence[DocumentProblem]) -> str:
     return "; ".join(lines) + (f"; and {len(documents) - 3} more" if len(documents) > 3 else "")
 
 
-def _cut(text: str, most: int = 1024) -> str:
+def cut(text: str, most: int = 1024) -> str:
+    """As much as a field of the status holds."""
     return text if len(text) <= most else text[: most - 1] + "…"

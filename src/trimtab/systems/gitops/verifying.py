@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from trimtab.runtime.credentials import Credentials, KeyMissing, Malformed, SecretRef
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.run.asking import destination_of
 
 if TYPE_CHECKING:
     from trimtab.runtime.git.mirror import Mirror
@@ -22,7 +23,7 @@ class Untrusted(Exception):  # noqa: N818 - it reads as what it is
 async def check_signature(mirror: Mirror, commit: str, sync: GitSync, credentials: Credentials) -> None:
     """Nothing when the commit is trusted, or is our own. Untrusted; CredentialError."""
     verify = sync.spec.verify
-    if isinstance(verify, UnsetType) or (sync.status and sync.status.last_pushed_revision == commit):
+    if isinstance(verify, UnsetType) or _is_ours(commit, sync):
         return
     from trimtab.runtime.git import signatures
 
@@ -38,6 +39,12 @@ async def check_signature(mirror: Mirror, commit: str, sync: GitSync, credential
         raise Untrusted(str(error)) from None
     except ValueError as error:
         raise Untrusted(f"spec.verify: the keys in the Secret {chosen.name} cannot be read: {error}") from None
+
+
+def _is_ours(commit: str, sync: GitSync) -> bool:
+    """Made upon one that was trusted. What a destination has beside ours, nobody looked at."""
+    pushed = sync.status.last_pushed_revision if sync.status else ""
+    return pushed == commit and not destination_of(sync)
 
 
 class NamedSigner(msgspec.Struct, frozen=True):

@@ -7,37 +7,51 @@ from typing import Any
 
 from trimtab.systems.gitops.editing import json_files, yaml_files
 from trimtab.systems.gitops.editing.dumping import arranged, block
-from trimtab.systems.gitops.editing.yaml_files import EditError
-from trimtab.systems.gitops.parsing import is_json
+from trimtab.systems.gitops.editing.yaml_files import Change, EditError
+from trimtab.systems.gitops.parsing import is_json, parse_file
 from trimtab.systems.gitops.planning import FileEdit
 
 BOM = "\ufeff"
 
 
 def apply_edits(files: Mapping[str, bytes], edits: Sequence[FileEdit]) -> dict[str, bytes | None]:
-    """The files that change; None for those that go. `files` has every path that an edit names, but for new ones.
-
-    Edits of one file are made from its end, so that the places of the others stay what they are. Raises EditError."""
+    """The files that change; None for those that go. `files` has every path that an edit names, but for new ones. Raises
+    EditError."""
+    by_file: dict[str, list[FileEdit]] = {}
+    for edit in edits:
+        by_file.setdefault(edit.path, []).append(edit)
     changed: dict[str, bytes | None] = {}
-    for edit in sorted(edits, key=lambda edit: (edit.path, -edit.index, -edit.item)):
-        data = changed[edit.path] if edit.path in changed else files.get(edit.path)
+    for path, its in sorted(by_file.items()):
         try:
-            changed[edit.path] = _applied(data, edit)
+            data = changed[path] = _applied(files.get(path), path, its)
+            _check(data, path)
         except EditError as error:
-            raise EditError(f"{edit.path}: {error}") from None
+            raise EditError(f"{path}: {error}") from None
     return {path: data for path, data in changed.items() if data != files.get(path)}
 
 
-def _applied(data: bytes | None, edit: FileEdit) -> bytes | None:
-    if edit.action == "create":
-        if data is not None:
+def _applied(data: bytes | None, path: str, edits: Sequence[FileEdit]) -> bytes | None:
+    if edits[0].action == "create":
+        if data is not None or len(edits) > 1:
             raise EditError("exists")
-        return new_file(edit.document or {}, edit.path)
+        return new_file(edits[0].document or {}, path)
     if data is None:
         raise EditError("does not exist")
-    if edit.action == "delete":
-        return delete_document(data, edit.path, edit.index, item=edit.item)
-    return edit_document(data, edit.path, edit.index, edit.before or {}, edit.document or {}, item=edit.item)
+    if any(edit.action == "create" for edit in edits):
+        raise EditError("exists")
+    return _changed(data, path, [_change(edit) for edit in edits])
+
+
+def _check(data: bytes | None, path: str) -> None:
+    """EditError when it could not be read again: too large, nested too deeply, with a key that is too long for YAML. Then
+    nothing of the revision would be applied."""
+    problems = parse_file(data, json=is_json(path)).problems if data is not None else ()
+    if problems:
+        raise EditError(f"what would be written cannot be read again: {problems[0].message}")
+
+
+def _change(edit: FileEdit) -> Change:
+    return Change(edit.index, edit.item, edit.before or {}, None if edit.action == "delete" else edit.document or {})
 
 
 def new_file(document: dict[str, Any], path: str = "") -> bytes:
@@ -49,22 +63,16 @@ def edit_document(
     data: bytes, path: str, index: int, before: dict[str, Any], after: dict[str, Any], *, item: int = -1
 ) -> bytes:
     """The file with the change from `before` to `after` (both normalised) made in one of its documents."""
-
-    def change(text: str) -> str | None:
-        if is_json(path):
-            return json_files.edit(text, item, before, after)
-        return yaml_files.edit(text, index, item, before, after)
-
-    return _kept(data, change) or b""
+    return _changed(data, path, [Change(index, item, before, after)]) or b""
 
 
 def delete_document(data: bytes, path: str, index: int, *, item: int = -1) -> bytes | None:
     """The file without one of its documents; None when nothing is left in it."""
+    return _changed(data, path, [Change(index, item, {}, None)])
 
-    def change(text: str) -> str | None:
-        return json_files.delete(text, item) if is_json(path) else yaml_files.delete(text, index, item)
 
-    return _kept(data, change)
+def _changed(data: bytes, path: str, changes: Sequence[Change]) -> bytes | None:
+    return _kept(data, lambda text: (json_files if is_json(path) else yaml_files).edit(text, changes))
 
 
 def _kept(data: bytes, change: Callable[[str], str | None]) -> bytes | None:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from trimtab.systems.gitops.editing.yaml_files import EditError, changed
+from trimtab.systems.gitops.editing.yaml_files import Change, EditError, changed
 
 
-def edit(text: str, item: int, before: dict[str, Any], after: dict[str, Any]) -> str:
-    document = _read(text, item)
-    if item < 0:
-        return _written(changed(document, before, after), text)
-    document["items"][item] = changed(document["items"][item], before, after)
-    return _written(document, text)
-
-
-def delete(text: str, item: int) -> str | None:
-    document = _read(text, item)
-    if item < 0 or len(document["items"]) < 2:
+def edit(text: str, changes: Iterable[Change]) -> str | None:
+    """All changes of a file; None when no document is left."""
+    document = _read(text)
+    gone: set[int] = set()
+    for change in changes:
+        items = document.get("items") if change.item >= 0 else None
+        if change.item >= 0 and change.item >= len(items or ()):
+            raise EditError("has no such document: it changed since it was read")
+        if change.after is None:
+            gone.add(change.item)
+        elif items is None:
+            document = changed(document, change.before, change.after)
+        else:
+            items[change.item] = changed(items[change.item], change.before, change.after)
+    if -1 in gone or (gone and len(gone) >= len(document["items"])):
         return None
-    del document["items"][item]
+    if gone:
+        document["items"] = [item for number, item in enumerate(document["items"]) if number not in gone]
     return _written(document, text)
 
 
@@ -29,12 +35,12 @@ def new(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _read(text: str, item: int) -> Any:
+def _read(text: str) -> Any:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EditError(f"is not JSON: {error}") from None
-    if not isinstance(document, dict) or (item >= 0 and item >= len(document.get("items") or ())):
+    if not isinstance(document, dict):
         raise EditError("has no such document: it changed since it was read")
     return document
 

@@ -56,17 +56,19 @@ class Surgery:
         else:
             raise Replace
 
-    def delete_item(self, node: Node, number: int) -> None:
-        """Take an item out of a block list of several."""
-        if node.flow or len(node.items) < 2:
+    def delete_items(self, root: Node, numbers: set[int]) -> None:
+        """Take some of the items out of a block list, which is under that name."""
+        pair = root.own("items")
+        if pair is None or pair[1].flow:
             raise Unable("not a list in lines")
-        self._remove_items(node, {number})
+        self._remove_items(pair[1], numbers)
 
     def _mapping(self, node: Node, before: dict[str, Any], after: dict[str, Any]) -> None:
         gone = []
         new: dict[str, Any] = {}
+        own = node.by_name()
         for name in before:
-            pair = node.own(name)
+            pair = own.get(name)
             if name in after:
                 if not same(before[name], after[name]):
                     if pair is None:
@@ -79,7 +81,7 @@ class Surgery:
                 gone.append(pair)
         for name, value in after.items():
             if name not in before:
-                pair = node.own(name)
+                pair = own.get(name)
                 if pair is not None:  # it says null
                     self._value(node, pair, None, value)
                 else:
@@ -165,7 +167,8 @@ class Surgery:
         """Values that stay values are changed where they stand, new ones come last; else all of it is written again."""
         changed = [name for name in after if name in before and not same(before[name], after[name])]
         added = {name: value for name, value in after.items() if name not in before}
-        places = [pair[1] for pair in map(node.own, changed) if pair is not None]
+        own = node.by_name()
+        places = [own[name][1] for name in changed if name in own]
         simple = (
             set(before) <= set(after)
             and len(places) == len(changed)
@@ -173,7 +176,7 @@ class Surgery:
             and not any(isinstance(after[name], (dict, list)) for name in changed)
             and bool(node.pairs)
             and not node.pairs[-1][1].is_empty
-            and not any(node.own(name) for name in added)
+            and not any(name in own for name in added)
         )
         if not simple:
             self._put(node.start, node.end, flowing(after))

@@ -34,6 +34,10 @@ class Node(msgspec.Struct):
         """The pair that this mapping itself writes under a name."""
         return next((pair for pair in self.pairs if pair[0].kind == "scalar" and pair[0].text == name), None)
 
+    def by_name(self) -> dict[str, tuple[Node, Node]]:
+        """All that it writes itself: a mapping may have very many."""
+        return {pair[0].text: pair for pair in reversed(self.pairs) if pair[0].kind == "scalar"}
+
 
 class DocumentSpan(msgspec.Struct):
     """One document: `start` is where its `---` is, or its content when it has none."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from trimtab.model import yaml
 from trimtab.systems.gitops.editing.dumping import block
 from trimtab.systems.gitops.editing.surgery import Replace, Surgery, Unable
-from trimtab.systems.gitops.editing.tree import DocumentSpan, Node, spans
+from trimtab.systems.gitops.editing.tree import Node, spans
 from trimtab.systems.gitops.merging import normal, same
 
 NODES = 200_000
@@ -17,82 +20,87 @@ class EditError(ValueError):
     """A file cannot be changed: it is not what was read from it."""
 
 
-def edit(text: str, index: int, item: int, before: dict[str, Any], after: dict[str, Any]) -> str:
-    """One document changed from `before` to `after`, both normalised."""
-    documents = _placed(text, index, item)
-    wanted = list(documents)
-    wanted[index] = _with(documents[index], item, before, after)
-    span = _span(text, index)
+class Change(msgspec.Struct, frozen=True):
+    """Of one document in a file: the `index`th, or the `item`th of a list there. Both forms are normalised; without `after` it
+    is taken out."""
+
+    index: int
+    item: int
+    before: dict[str, Any]
+    after: dict[str, Any] | None
+
+
+def edit(text: str, changes: Iterable[Change]) -> str | None:
+    """All changes of a file; None when no document is left. Each document is read by itself, so that many changes take no
+    longer than the file is long."""
+    found, by_document = spans(text), dict[int, list[Change]]()
+    for change in changes:
+        by_document.setdefault(change.index, []).append(change)
+    starts = [span.start for span in found]
+    ends = [*starts[1:], len(text)]
+    parts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    for index, its in by_document.items():
+        if index >= len(parts):
+            raise EditError(f"has no document {index}: it changed since it was read")
+        parts[index] = _edited(parts[index], index, its)
+        if parts[index] and index + 1 < len(parts) and not parts[index].endswith("\n"):
+            parts[index] += "\n"
+    left = "".join(parts)
+    if not left or all(value is None for value in _read(left)):
+        return None
+    return text[: starts[0]] + left
+
+
+def _edited(text: str, index: int, changes: list[Change]) -> str:
+    """The text of one document with all of its changes; "" when it is taken out."""
+    document = _placed(text, index, changes)
+    items = document.get("items") if changes[0].item >= 0 else None
+    gone = {change.item for change in changes if change.after is None}
+    if gone and (items is None or len(gone) >= len(items)):
+        return ""
+    wanted = _wanted(document, items, changes, gone)
+    [span] = spans(text)
     try:
         surgery = Surgery(text, span.root)
-        node = span.root if item < 0 else _items(span.root)[item]
-        surgery.change(node, before, after)
+        for change in changes:
+            if change.after is not None:
+                node = span.root if items is None else _items(span.root)[change.item]
+                surgery.change(node, change.before, change.after)
+        if gone:
+            surgery.delete_items(span.root, gone)
         found = surgery.result()
         for ended in (found, f"{found}\n"):  # a text of several lines at the end may need the last newline
             if _says(ended, wanted):
                 return ended
     except (Replace, Unable, ValueError, IndexError):
         pass
-    found = _rewritten(text, index, wanted[index])
+    found = _rewritten(text, span.root, wanted)
     if not _says(found, wanted):
         raise EditError("the change cannot be written into this file")
     return found
 
 
-def delete(text: str, index: int, item: int) -> str | None:
-    """One document taken out; None when no other is left."""
-    documents = _placed(text, index, item)
-    if item >= 0 and isinstance(documents[index], dict) and len(documents[index].get("items") or ()) > 1:
-        return _delete_item(text, documents, index, item)
-    if all(value is None for number, value in enumerate(documents) if number != index):
-        return None
-    found = spans(text)
-    start = found[index].start
-    end = found[index + 1].start if index + 1 < len(found) else len(text)
-    changed = text[:start] + text[end:]
-    wanted = [value for number, value in enumerate(documents) if number != index]
-    if not _says(changed, wanted):
-        raise EditError("the document cannot be taken out of this file")
-    return changed
+def _wanted(document: Any, items: Any, changes: list[Change], gone: set[int]) -> Any:
+    """What the document is to say."""
+    if items is None:
+        [change] = changes
+        return changed(document, change.before, change.after)
+    after = {change.item: change for change in changes}
+    kept = [
+        changed(value, after[number].before, after[number].after) if number in after else value
+        for number, value in enumerate(items)
+        if number not in gone
+    ]
+    return {**document, "items": kept}
 
 
-def _delete_item(text: str, documents: list[Any], index: int, item: int) -> str:
-    wanted = list(documents)
-    items = [value for number, value in enumerate(documents[index]["items"]) if number != item]
-    wanted[index] = {**documents[index], "items": items}
-    span = _span(text, index)
-    pair = span.root.own("items")
-    try:
-        if pair is not None:
-            surgery = Surgery(text, span.root)
-            surgery.delete_item(pair[1], item)
-            found = surgery.result()
-            if _says(found, wanted):
-                return found
-    except (Unable, ValueError, IndexError):
-        pass
-    return _rewritten(text, index, wanted[index])
-
-
-def _rewritten(text: str, index: int, document: Any) -> str:
-    """The document anew, in its place. Comments before its first line stay; those in it cannot."""
-    found = spans(text)
-    root = found[index].root
+def _rewritten(text: str, root: Node, document: Any) -> str:
+    """The document anew. Comments before its first line stay; those in it cannot."""
     start = text.rfind("\n", 0, root.start) + 1
     head = text[start : root.start]
     if head.strip():  # content on the line of the dashes
         start = root.start
-    end = found[index + 1].start if index + 1 < len(found) else len(text)
-    lines = block(document)
-    return text[:start] + ("\n" if head.strip() else "") + lines + text[end:]
-
-
-def _with(document: Any, item: int, before: dict[str, Any], after: dict[str, Any]) -> Any:
-    if item < 0:
-        return changed(document, before, after)
-    items = list(document["items"])
-    items[item] = changed(items[item], before, after)
-    return {**document, "items": items}
+    return text[:start] + ("\n" if head.strip() else "") + block(document)
 
 
 def changed(document: Any, before: Any, after: Any) -> Any:
@@ -119,15 +127,13 @@ def _in(name: str, document: dict[str, Any], before: dict[str, Any]) -> bool:
     return name in document and name in before
 
 
-def _says(text: str, wanted: list[Any]) -> bool:
-    """Whether a text reads as these documents; nulls in mappings do not count."""
+def _says(text: str, wanted: Any) -> bool:
+    """Whether a text reads as this document; nulls in mappings do not count."""
     try:
         found = _read(text)
     except EditError:
         return False
-    return len(found) == len(wanted) and all(
-        same(_plain(one), _plain(other)) for one, other in zip(found, wanted, strict=True)
-    )
+    return len(found) == 1 and same(_plain(found[0]), _plain(wanted))
 
 
 def _plain(value: Any) -> Any:
@@ -141,18 +147,15 @@ def _read(text: str) -> list[Any]:
         raise EditError(f"is not YAML: {error}") from None
 
 
-def _placed(text: str, index: int, item: int) -> list[Any]:
-    """All documents, when there is something at the place that is meant."""
+def _placed(text: str, index: int, changes: Iterable[Change]) -> Any:
+    """The document, when there is something at the places that are meant."""
     documents = _read(text)
-    if index >= len(documents) or not isinstance(documents[index], dict):
+    if len(documents) != 1 or not isinstance(documents[0], dict):
         raise EditError(f"has no document {index}: it changed since it was read")
-    if item >= 0 and item >= len(documents[index].get("items") or ()):
-        raise EditError(f"document {index} has no item {item}: it changed since it was read")
-    return documents
-
-
-def _span(text: str, index: int) -> DocumentSpan:
-    return spans(text)[index]
+    for change in changes:
+        if change.item >= 0 and change.item >= len(documents[0].get("items") or ()):
+            raise EditError(f"document {index} has no item {change.item}: it changed since it was read")
+    return documents[0]
 
 
 def _items(root: Node) -> list[Node]:

@@ -74,11 +74,11 @@ def _merged(
 def _frame(base: Sequence[Name], lead: list[Name], old: Collection[Name]) -> list[Name]:
     """Old names in the order of those that lead; others behind what they stood behind in the base."""
     known = set(lead)
-    place = 0
+    behind: dict[Name | None, list[Name]] = {}
+    anchor: Name | None = None
     for name in base:
         if name in known:
-            place = lead.index(name) + 1
+            anchor = name
         elif name in old:
-            lead.insert(place, name)
-            place += 1
-    return lead
+            behind.setdefault(anchor, []).append(name)
+    return [*behind.get(None, ()), *(each for name in lead for each in (name, *behind.get(name, ())))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,6 +13,9 @@ from trimtab.systems.gitops.parsing.documents import Parsed, ParsedFile, Problem
 from trimtab.systems.gitops.parsing.identity import Identity
 from trimtab.systems.gitops.parsing.ignoring import NOTHING, Ignore, is_json, is_read
 from trimtab.systems.gitops.parsing.reading import LIMITS, Limits, parse_file
+
+REMEMBERED = 65_536
+"""Places of files that documents name."""
 
 Artifacts = Callable[[dict[str, Any]], Iterable[str]]
 """The files that a document names, relative to it."""
@@ -55,6 +59,9 @@ def gather(
     problems: list[Problem] = []
     for path in sorted(files):
         if path in named:
+            continue
+        if not path.isascii() and path != (readable := path.encode(errors="surrogateescape").decode(errors="replace")):
+            problems.append(Problem(readable, 0, "has a name that is not UTF-8: rename the file, or its folder"))
             continue
         file = files[path]
         problems += [Problem(path, problem.line, problem.message) for problem in file.problems]
@@ -117,7 +124,7 @@ def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> frozens
     for path, file in files.items():
         for document in file.documents:
             for name in artifacts(document.document):
-                claimed = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+                claimed = _beside(path, name)
                 if claimed != path:
                     claims.setdefault(claimed, set()).add(path)
     decided: dict[str, bool] = {}
@@ -125,6 +132,11 @@ def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> frozens
         if path not in decided:
             _decide(path, claims, decided)
     return frozenset(path for path in claims if decided[path])
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _beside(path: str, name: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
 
 
 def _decide(path: str, claims: Mapping[str, Iterable[str]], decided: dict[str, bool]) -> None:

@@ -7,7 +7,6 @@ The list is written as in `.gitignore`: the last line that matches decides, `!` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -32,7 +31,7 @@ class Ignore(msgspec.Struct, frozen=True):
         ignored = False
         for line in self.lines:
             taken_back = line.startswith("!")
-            if _pattern(line[1:] if taken_back else line).match(path):
+            if _pattern(line[1:] if taken_back else line).matches(path):
                 ignored = not taken_back
         return ignored
 
@@ -55,24 +54,42 @@ def is_json(path: str) -> bool:
     return path.endswith(".json")
 
 
+class _Line(msgspec.Struct, frozen=True):
+    """A line of the list. `names` are patterns, one a level; None is `**`."""
+
+    names: tuple[re.Pattern[str] | None, ...]
+    folder: bool
+
+    def matches(self, path: str) -> bool:
+        """Level by level, with all places that are reached so far, so that many `**` cost no more than lines times levels."""
+        parts = path.split("/")
+        reached = {0}
+        for number, name in enumerate(self.names, 1):
+            if name is None:
+                least = number == len(self.names)  # what ends so is about what is below
+                reached = set(range(min(reached, default=len(parts) + 1) + least, len(parts) + 1))
+            else:
+                reached = {at + 1 for at in reached if at < len(parts) and name.match(parts[at])}
+        return any(at < len(parts) or not self.folder for at in reached)
+
+
 @lru_cache(maxsize=1024)
-def _pattern(line: str) -> re.Pattern[str]:
+def _pattern(line: str) -> _Line:
     folder = line.endswith("/")
     body = line.rstrip("/")
-    tied = "/" in body
-    parts = _translated(body.lstrip("/").split("/"))
-    start = "" if tied else "(?:.*/)?"
-    return re.compile(start + parts + ("/.*" if folder else "(?:/.*)?") + r"\Z", re.DOTALL)
+    names = body.lstrip("/").split("/")
+    if "/" not in body:
+        names.insert(0, "**")
+    return _Line(tuple(None if name == "**" else _translated(name) for name in names), folder)
 
 
-def _translated(names: Iterable[str]) -> str:
-    found = ""
-    names = list(names)
-    for number, name in enumerate(names):
-        last = number == len(names) - 1
-        if name == "**":
-            found += ".*" if last else "(?:.*/)?"
-        else:
-            found += "".join({"*": "[^/]*", "?": "[^/]"}.get(c, re.escape(c)) for c in re.sub(r"\*+", "*", name))
-            found += "" if last else "/"
-    return found
+def _translated(name: str) -> re.Pattern[str]:
+    """Every `*` takes as little as lets the next letters follow, and that is not tried again: a name has no end of ways."""
+    first, *others = (
+        "".join("." if sign == "?" else re.escape(sign) for sign in part)
+        for part in re.sub(r"\*+", "*", name).split("*")
+    )
+    if not others:
+        return re.compile(first + r"\Z", re.DOTALL)
+    *middle, last = others
+    return re.compile(first + "".join(f"(?>.*?{part})" for part in middle) + f".*{last}" + r"\Z", re.DOTALL)

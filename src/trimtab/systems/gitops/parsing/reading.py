@@ -29,6 +29,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 LIMITS = Limits()
+LEAST, GREATEST = -(1 << 63), (1 << 64) - 1
+"""The numbers that an API server is sent."""
 QUICK = 64 * 1024
 """Bytes of a file that may be quick to read."""
 
@@ -203,5 +205,8 @@ def _check_plain(value: Any, path: str) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise Unreadable(f"{path}: {value} is not a number in JSON")
-    elif value is not None and not isinstance(value, (str, bool, int)):
+    elif isinstance(value, int):
+        if not LEAST <= value <= GREATEST:
+            raise Unreadable(f"{path}: the number is larger than 64 bits can say: quote it, if it is meant as text")
+    elif value is not None and not isinstance(value, str):
         raise Unreadable(f"{path}: a value of type {type(value).__name__} cannot be said in JSON")

@@ -2,7 +2,7 @@
 
 from trimtab.systems.gitops.planning.deciding import plan
 from trimtab.systems.gitops.planning.filing import Files, Names, filed
-from trimtab.systems.gitops.planning.guarding import confirmation
+from trimtab.systems.gitops.planning.guarding import EMPTY, confirmation
 from trimtab.systems.gitops.planning.judging import Known, written
 from trimtab.systems.gitops.planning.plan import (
     ACTS,
@@ -21,6 +21,7 @@ from trimtab.systems.gitops.planning.telling import summary, told
 
 __all__ = [
     "ACTS",
+    "EMPTY",
     "PRUNE",
     "Action",
     "Conflict",

@@ -6,10 +6,10 @@ Only what is in the inventory is ever pruned. What another sync owns is never to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any
 
-from trimtab.systems.gitops.layout import path_for
+from trimtab.systems.gitops.layout import Folded, path_for
 from trimtab.systems.gitops.merging import Base, FieldConflict, Merged, impose, merge, normal
 from trimtab.systems.gitops.parsing import Identity, Parsed, Selection, SourceDocument
 from trimtab.systems.gitops.planning.guarding import guarded
@@ -39,7 +39,7 @@ Fields = Callable[[Identity, str], bool]
 
 DEFAULTS = Options()
 
-Paths = Callable[[Identity, set[str]], str]
+Paths = Callable[[Identity, Collection[str]], str]
 """Where a new document is written, given the paths that are taken."""
 
 
@@ -112,6 +112,7 @@ class _Planner:
         self._hidden = hidden
         self._paths = paths or (lambda identity, taken: path_for(identity, root=options.root, taken=taken))
         self._taken = taken | {document.path for document in parsed.documents} | {*parsed.artifacts}
+        self._folded: Folded | None = None  # nobody asks, mostly
         self._steps: dict[Action, list[Step]] = {action: [] for action in Action}
         self._edits: list[FileEdit] = []
         self._conflicts: list[Conflict] = []
@@ -270,8 +271,10 @@ class _Planner:
         if is_secret(identity):
             self._refused.append(Refusal(identity, "", "a Secret is not written to Git"))
             return
-        path = self._paths(identity, self._taken)
-        self._taken.add(path)
+        if self._folded is None:
+            self._folded = Folded(map(str.casefold, self._taken))
+        path = self._paths(identity, self._folded)
+        self._folded.add(path.casefold())
         self._edits.append(
             FileEdit(identity, "create", path, document=written(live), live=live, reason=reason, resolved=resolved)
         )

@@ -13,10 +13,13 @@ from trimtab.systems.gitops.planning.plan import FileEdit, Guard, Options, Plan
 Uid = Callable[[Identity], str]
 """Of the object that was synced."""
 
+EMPTY = "EmptySource"
+
 
 def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, uid: Uid, written: int | None = None) -> Plan:
-    """The plan without the deletions that need a confirmation that was not given. `synced`: the size of the inventory;
-    `written`: so many documents are in Git, where that is another number."""
+    """The plan without the deletions that need a confirmation that was not given; nothing new is written to a source without
+    documents meanwhile. `synced`: the size of the inventory; `written`: so many documents are in the destination, where that
+    is not the source."""
     deletes = tuple(edit for edit in plan.write_back if edit.action == "delete")
     guards: list[Guard] = []
     pruned = tuple(step.identity for step in plan.prune)
@@ -37,13 +40,18 @@ def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, uid: U
     names = {identity for guard in guards for identity in guard.held}
     if not names:
         return plan
+    still = written is None and any(guard.reason == EMPTY for guard in guards)  # what we wrote would make it look meant
+
+    def is_held(edit: FileEdit) -> bool:
+        return still or (edit.action == "delete" and edit.identity in names)
+
     return msgspec.structs.replace(
         plan,
         guards=tuple(guards),
         prune=tuple(step for step in plan.prune if step.identity not in names),
         held=tuple(step for step in plan.prune if step.identity in names),
-        write_back=tuple(edit for edit in plan.write_back if not _is_held(edit, names)),
-        held_edits=tuple(edit for edit in plan.write_back if _is_held(edit, names)),
+        write_back=tuple(edit for edit in plan.write_back if not is_held(edit)),
+        held_edits=tuple(edit for edit in plan.write_back if is_held(edit)),
     )
 
 
@@ -65,7 +73,7 @@ def _guard(
     documents = "1 document" if len(held) == 1 else f"{len(held)} documents"
     if empty:
         message = f"the source has no documents: {documents} would be deleted"
-        return Guard("EmptySource", message, held, word)
+        return Guard(EMPTY, message, held, word)
     if len(held) > options.max_deletes and percent > options.max_delete_percent:
         message = f"{documents} of {synced} ({percent:.0f} %) would be deleted from {_told(where)}"
         return Guard("MassDelete", message, held, word)
@@ -74,7 +82,3 @@ def _guard(
 
 def _told(where: str) -> str:
     return "the system" if where == "system" else where
-
-
-def _is_held(edit: FileEdit, names: set[Identity]) -> bool:
-    return edit.action == "delete" and edit.identity in names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,9 +13,10 @@ from trimtab.systems.gitops import artifacts
 from trimtab.systems.gitops.applying import Acts, Applier, Failure
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.merging import Base, normal
 from trimtab.systems.gitops.ordering import cycles
-from trimtab.systems.gitops.parsing import Identity, SourceDocument
+from trimtab.systems.gitops.parsing import Identity, SourceDocument, digest_of
 from trimtab.systems.gitops.planning import Action, Plan, Step
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.journal import SHOWN, Journal
@@ -30,12 +31,11 @@ MOST_CYCLES = 10
 
 
 async def apply_plan(plan: Plan, snapshot: Snapshot, kept: Kept, *, tools: Tools, journal: Journal) -> Acts:
-    """What was done, and what the server did not take. The inventory knows all that was done, however this ends."""
-    steps = [*plan.applies]
-    if journal.sync.spec.system_to_git:
-        current = {document.identity: document for document in snapshot.parsed.documents}
-        steps += _adopted(plan, current, journal.sync, tools)
-        steps = [_as_in(step, current.get(step.identity)) for step in steps]
+    """What was done, and what the server did not take. The inventory knows all that was done, however this ends. Then
+    `send_files`, then `publish`."""
+    steps = _steps(plan, snapshot, journal.sync, tools)
+    waiting = _unpublished(steps, plan, tools.knowledge)
+    steps = [_as_draft(step) if step.identity in waiting else step for step in steps]
     for step in (*plan.unchanged, *plan.keep):
         _refresh(kept, step)
     _tell_left(plan, kept, journal.sync, tools)
@@ -46,19 +46,62 @@ async def apply_plan(plan: Plan, snapshot: Snapshot, kept: Kept, *, tools: Tools
     _tell_cycles(steps, snapshot, journal.sync, tools)
     await journal.begin(plan, kept)
     async with _progress(len(steps) + len(plan.prune), tools, journal) as progress:
-        applier = Applier(
-            tools.actors.of(journal.sync),
-            tools.clock,
-            kept.inventory,
-            guard=tools.guard,
-            keeps_lineage=tools.knowledge.is_hub,
-            lineage=lineage_of(journal.sync, tools.suffix),
-            clean=tools.knowledge.clean,
-            progress=progress,
-        )
+        applier = _applier(kept, tools, journal.sync, progress)
         if await applier.apply(steps, tools.knowledge.references):
             await applier.prune(plan.prune)
     return applier.acts
+
+
+async def publish(plan: Plan, snapshot: Snapshot, kept: Kept, *, tools: Tools, journal: Journal) -> list[Failure]:
+    """Give what was applied as a draft its version, now that its files are there."""
+    steps = _steps(plan, snapshot, journal.sync, tools)
+    waiting = _unpublished(steps, plan, tools.knowledge)
+    applier = _applier(kept, tools, journal.sync)
+    await applier.apply([step for step in steps if step.identity in waiting], tools.knowledge.references)
+    return applier.failures
+
+
+def _applier(kept: Kept, tools: Tools, sync: GitSync, progress: Callable[[int], None] | None = None) -> Applier:
+    return Applier(
+        tools.actors.of(sync),
+        tools.clock,
+        kept.inventory,
+        guard=tools.guard,
+        lineage_key=tools.knowledge.lineage_key,
+        lineage=lineage_of(sync),
+        clean=tools.knowledge.clean,
+        progress=progress,
+    )
+
+
+def _steps(plan: Plan, snapshot: Snapshot, sync: GitSync, tools: Tools) -> list[Step]:
+    """What is applied, as Git has it now."""
+    steps = [*plan.applies]
+    if sync.spec.system_to_git:
+        current = {document.identity: document for document in snapshot.parsed.documents}
+        steps += _adopted(plan, current, sync, tools)
+        steps = [_as_in(step, current.get(step.identity)) for step in steps]
+    return steps
+
+
+def _unpublished(steps: list[Step], plan: Plan, knowledge: Knowledge) -> frozenset[Identity]:
+    """What gets a new version together with other bytes for files that it has: at once it would be published with the old
+    ones, and never change again."""
+    changed = {file.identity for file in plan.files if file.send and file.digest}
+    found = (step for step in steps if step.identity in changed and knowledge.is_versioned(step.document or {}))
+    return frozenset(step.identity for step in found if _version(step.document) not in ("", _version(step.live)))
+
+
+def _as_draft(step: Step) -> Step:
+    """Without its version. Git says another thing than this, so that whoever goes on after a cut applies the whole."""
+    document = dict(step.document or {})
+    document["spec"] = {word: value for word, value in document["spec"].items() if word != "version"}
+    return msgspec.structs.replace(step, document=document, digest=digest_of(document))
+
+
+def _version(document: dict[str, Any] | None) -> str:
+    spec = (document or {}).get("spec")
+    return str(spec.get("version") or "") if isinstance(spec, dict) else ""
 
 
 async def send_files(mirror: Mirror, plan: Plan, kept: Kept, *, tools: Tools, sync: GitSync) -> list[Failure]:
@@ -100,7 +143,7 @@ def _adopted(plan: Plan, current: Container[Identity], sync: GitSync, tools: Too
         and edit.identity in current
         and edit.document is not None
         and sync.spec.git_to_system
-        and tools.knowledge.is_hub(str(edit.document["apiVersion"]), str(edit.document["kind"]))
+        and tools.knowledge.lineage_key(str(edit.document["apiVersion"]), str(edit.document["kind"])) != ""
     ]
 
 

@@ -11,6 +11,7 @@ from msgspec import UnsetType
 
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Query
+from trimtab.model.hub import lineage_key
 from trimtab.runtime.tasks import ended
 from trimtab.systems.gitops import artifacts
 from trimtab.systems.gitops.acting import HINT, MANAGER, account_of, forbidden, relied_on
@@ -196,17 +197,23 @@ class Drafter:
     async def _owners(self, live: Mapping[Identity, Document], todo: Agenda) -> dict[Identity, str]:
         """Objects that keep the lineage of another sync that lives, or are in its inventory. What is nobody's, and may be
         made ours now, is claimed."""
-        key, own = lineage_of(self._sync, self._tools.suffix)
         named = {document.identity for document in todo.documents}
         new = [identity for identity in (*named, *live) if identity not in todo.entries]  # none, mostly
         meant = {each for each in new if each in named or not is_the_servers(each, live[each])}
-        wanted = {each for each in meant if self._options.selection.selects(each)}
+        chosen = self._options.selection
+        wanted = meant if chosen == Selection() else {each for each in meant if chosen.selects(each)}
         had = await self._tools.claims.owners(self._sync, wanted, todo.entries.keys() - named)
         found = {identity: f"the sync {owner}" for identity, owner in had.items()}
-        given = {identity: _annotation(document, key) for identity, document in live.items()}
+        given = {identity: self._lineage(document) for identity, document in live.items()}
+        own = lineage_of(self._sync)
         others = {identity: lineage for identity, lineage in given.items() if lineage not in ("", own)}
         alive = await living(self._tools.actors.own, others.values())
         return found | {identity: f"the sync {alive[each]}" for identity, each in others.items() if each in alive}
+
+    def _lineage(self, document: Document) -> str:
+        """What it tells, also of a kind that is not known here."""
+        key = self._tools.knowledge.lineage_key(str(document.get("apiVersion")), str(document.get("kind")))
+        return _annotation(document, key or lineage_key(self._tools.suffix))
 
     def _needed(self, identity: Identity) -> bool:
         """What this sync works with. Whoever really means to delete that does it by hand."""

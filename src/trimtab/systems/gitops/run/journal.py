@@ -102,9 +102,8 @@ class Journal:
         if verdict.ok and snapshot.lacks_folder and not sync.spec.system_to_git:
             was_there = bool(self._teller.status.last_applied_revision)
             verdict = path_missing(snapshot.root, self.revision, was_there=was_there)
-        for entry in self._intents if acts.failures else ():  # nobody knows what became of those
-            if entry.identity not in kept.inventory:
-                kept.inventory.put(entry)
+        if acts.failures:
+            self._intend(kept)
         changed = kept.is_changed or kept.revision != self.revision
         status, held = self._teller.status, held_of(plan, self.revision)
         changes: dict[str, Any] = {
@@ -145,8 +144,15 @@ class Journal:
             tools.events.warning(self.sync, held.reason, held_words(plan, sync.name)[:900])
         return verdict
 
-    async def failed(self, verdict: Verdict) -> Verdict:
-        """The run did not come to its end. Nothing that is known of the last good one is lost."""
+    def _intend(self, kept: Kept) -> None:
+        """Nobody knows what became of what was to be made and is not known to be."""
+        for entry in self._intents:
+            if entry.identity not in kept.inventory:
+                kept.inventory.put(entry)
+
+    async def failed(self, verdict: Verdict, kept: Kept | None = None) -> Verdict:
+        """The run did not come to its end. Nothing that is known of the last good one is lost. `kept`: what it did is known, and
+        goes with it."""
         status = self._teller.status
         history = self._history or status.history
         before = last(history, "Failed")
@@ -163,7 +169,12 @@ class Journal:
             started, run = self._runs.start(history, self._trigger)
             history = await self._runs.finish(started, run.id, "Failed", reason=verdict.reason, message=verdict.message)
             self._tools.events.warning(self.sync, verdict.reason, verdict.message[:900])
+        inventory = status.inventory
+        if kept is not None:
+            self._intend(kept)
+            inventory = await kept.save("") if kept.is_changed else inventory
         await self._teller.write(
+            inventory=inventory,
             conditions=self._teller.conditions(verdict, conflicts=status.conflicts or 0, in_sync=False),
             observed_generation=self.sync.metadata.generation,
             last_attempted_revision=self.revision or status.last_attempted_revision,
@@ -175,6 +186,8 @@ class Journal:
             handled_request=self._request or UNSET,
             last_run_time=format_time(self._tools.clock.now()) if self._stamp else status.last_run_time,
         )
+        if kept is not None:
+            await kept.settle()
         return verdict
 
 

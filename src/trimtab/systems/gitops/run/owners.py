@@ -10,13 +10,12 @@ from collections.abc import Iterable
 
 from trimtab.client.protocol import Client
 from trimtab.model.errors import StatusError
-from trimtab.model.hub import lineage_key
 from trimtab.systems.gitops.kinds import GitSync
 
 
-def lineage_of(sync: GitSync, suffix: str) -> tuple[str, str]:
-    """The annotation by which objects tell whose they are, and its value for this sync."""
-    return lineage_key(suffix), f"{sync.namespace}/{sync.name}@{sync.metadata.uid}"
+def lineage_of(sync: GitSync) -> str:
+    """By which objects tell that they are of this sync."""
+    return f"{sync.namespace}/{sync.name}@{sync.metadata.uid}"
 
 
 async def living(client: Client, lineages: Iterable[str]) -> dict[str, str]:

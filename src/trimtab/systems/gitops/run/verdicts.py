@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from trimtab.systems.gitops.applying import Acts, Failure
 from trimtab.systems.gitops.kinds import DocumentProblem
 from trimtab.systems.gitops.planning import Plan
-from trimtab.systems.gitops.telling import Verdict, first
+from trimtab.systems.gitops.telling import Verdict, cut, first
 
 
 class Stop(Exception):  # noqa: N818 - it reads as what it is
@@ -53,7 +53,7 @@ def held_words(plan: Plan, name: str) -> str:
 def failures_of(failures: Iterable[Failure]) -> tuple[DocumentProblem, ...]:
     """In the order of the files: whoever failed first, the same failures read the same."""
     return tuple(
-        DocumentProblem(path=f.path, object=str(f.identity)[:600], reason=f.reason[:63], message=f.message)
+        DocumentProblem(path=cut(f.path), object=str(f.identity)[:600], reason=f.reason[:63], message=f.message)
         for f in sorted(failures, key=lambda f: (f.path, f.identity))
     )
 
