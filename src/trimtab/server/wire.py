@@ -427,8 +427,9 @@ class Connection(asyncio.Protocol):
                     break
         except (ConnectionError, TimeoutError):
             pass  # the peer has left, or does not read
-        except Exception:  # in the midst of an answer: that its end is missing tells the peer
-            log.exception("an answer broke off")
+        except Exception as error:  # in the midst of an answer: that its end is missing tells the peer
+            if not (isinstance(error, RuntimeError) and self._transport.is_closing()):  # uvloop's word for who has left
+                log.exception("an answer broke off")
         finally:
             if not self._transport.is_closing():
                 self._transport.close()
