@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from tests.systems.rest.real_examples import SERVERS as EXAMPLES
 from tests.systems.rest.real_examples import service
+from trimtab.lab import rest_demo
 from trimtab.lab.rest_demo import FOLDER, SERVERS, main
 
 
@@ -30,3 +34,34 @@ def test_a_program_that_is_missing_is_told_by_its_name(
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     assert main(["powerdns"]) == 1
     assert "pdns_server not installed" in capsys.readouterr().err
+
+
+class Server:
+    """One that only keeps a file."""
+
+    url = "http://127.0.0.1:1"
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "zones").touch()
+
+    def stop(self) -> None: ...
+
+
+def test_a_demo_that_comes_second_leaves_the_files_of_the_first_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lab"
+    monkeypatch.setattr(rest_demo, "FOLDER", folder)
+    monkeypatch.setattr(rest_demo, "SERVERS", {"powerdns": ("true", lambda folder: Server(folder / "powerdns"))})
+    ends: list[int] = []
+
+    def meanwhile() -> None:
+        ends.append(main(["powerdns"]))
+        assert (folder / "powerdns" / "zones").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signal, "pause", meanwhile)
+    assert main(["powerdns"]) == 0
+    assert ends == [1]
+    assert "another demo serves powerdns already" in capsys.readouterr().err
+    assert not folder.exists()

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from trimtab.lab.alertmanager import Alertmanager
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        with contextlib.suppress(OSError):  # others may have theirs in it still
+            FOLDER.rmdir()
     return 0
 
 
@@ -65,11 +67,30 @@ def _serve(chosen: Sequence[str]) -> None:
         raise PeerFailed(f"{FOLDER} is not ours: remove it")
     with contextlib.ExitStack() as running:
         for name in chosen:
+            running.enter_context(_taken(FOLDER / name))
             server = SERVERS[name][1](FOLDER)
             running.callback(server.stop)
             print(f"{name:<14} {server.url}")
         print("All of them are on this machine only. Next: examples/rest. Ctrl-C ends them", flush=True)
         signal.pause()
+
+
+@contextlib.contextmanager
+def _taken(folder: Path) -> Iterator[None]:
+    """The folder of one server, which goes at the end. PeerFailed when another demo has it: its files are left alone."""
+    folder.mkdir(exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        raise PeerFailed(f"another demo serves {folder.name} already: use that one, or end it first") from None
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.with_suffix(".log").unlink(missing_ok=True)
+        os.close(held)
 
 
 if __name__ == "__main__":
