@@ -34,11 +34,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
     options = parser.parse_args()
-    count, rounds = (300, 3) if options.quick else (5_000, 20)
+    count, turns, rounds = (300, 1, 3) if options.quick else (5_000, 5, 20)
     rows: list[Row] = []
     if "sync" in options.only:
         for kind in ("ConfigMap", "Addon"):
-            rows += of_sync(sync.measure(count, kind, rounds, say), kind)
+            rows += of_sync(sync.measure(count, kind, turns, rounds, say), kind)
     if "reads" in options.only:
         say("reads over PostgreSQL")
         rows += of_reads(reads.measure(200 if options.quick else 2_000, 1.0 if options.quick else 5.0))
