@@ -38,15 +38,15 @@ class Slow(Schema):
 
 async def test_others_are_served_between_two_objects() -> None:
     schema, judging = Schema(SCHEMA), Judging()
-    started = time.perf_counter()
+    started = time.process_time()
     assert schema.rules(HEAVY, None) == []
-    alone = time.perf_counter() - started
+    alone = time.process_time() - started
     assert alone > LONG, "nothing to share"
     turns: list[float] = []
 
     async def others() -> None:
         while True:
-            turns.append(time.perf_counter())
+            turns.append(time.process_time())
             await asyncio.sleep(0)
 
     watching = asyncio.create_task(others())

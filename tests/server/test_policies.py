@@ -374,14 +374,14 @@ async def test_a_policy_for_all_kinds_is_not_warned_of(api: Api) -> None:
 async def test_others_are_served_between_what_a_slow_policy_judges(api: Api) -> None:
     await enforced(api, policy("object.data.all(x, object.data.all(y, x + y != ''))"))
     heavy = config_map("a") | {"data": {f"k{number}": "" for number in range(160)}}
-    started = time.perf_counter()
+    started = time.process_time()
     assert (await api.post(BAD, heavy)).code == 201
-    alone = time.perf_counter() - started
+    alone = time.process_time() - started
     turns: list[float] = []
 
     async def others() -> None:
         while True:
-            turns.append(time.perf_counter())
+            turns.append(time.process_time())
             await asyncio.sleep(0)
 
     watching = asyncio.create_task(others())

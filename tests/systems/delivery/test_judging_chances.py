@@ -78,6 +78,6 @@ def test_the_chance_to_be_above_a_known_share_is_the_survival_function(one: Shar
 def test_the_same_counts_always_give_the_same_answer_within_two_milliseconds() -> None:
     one, other = Share(4.0, 500.0), Share(30.5, 9000.5)
     first = exceeds(one, other, 0.005)
-    began = time.perf_counter()
+    began = time.process_time()
     assert all(exceeds(one, other, 0.005) == first for _ in range(50))
-    assert (time.perf_counter() - began) / 50 < 0.002
+    assert (time.process_time() - began) / 50 < 0.002

@@ -119,10 +119,10 @@ def test_a_refusal_says_what_is_wrong(template: str, says: str) -> None:
     ],
 )
 def test_what_would_run_long_or_grow_is_refused_at_once(template: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     refused = check(template)
     assert refused or len(rendered(template)) <= MAX_OUTPUT
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ COUNT = 400
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    start = time.perf_counter()
+    start = time.process_time()
     yield
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def thing(number: int, **more: Any) -> dict[str, Any]:

@@ -191,10 +191,10 @@ def bomb(levels: int) -> bytes:
     ],
 )
 def test_bombs_do_not_go_off(data: bytes, message: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     parsed = parse({"a.yaml": data})
     assert message in parsed.problems[0].message
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_aliases_within_reason_are_read() -> None:
@@ -279,9 +279,9 @@ def test_which_files_are_read(path: str, read: bool) -> None:
 )
 def test_no_pattern_takes_long(line: str, path: str, ignored: bool) -> None:
     """Whoever may push writes the list: one line that is tried in all ways would hold up every sync."""
-    start = time.perf_counter()
+    start = time.process_time()
     assert Ignore.of(line).ignores(path) is ignored
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.row(50)

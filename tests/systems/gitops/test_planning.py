@@ -503,7 +503,7 @@ def test_places_of_many_new_documents_are_found_in_time() -> None:
     """Nothing else runs meanwhile."""
     there = [f"other/file-{number}.yaml" for number in range(20_000)]
     new = live(*(lived(thing(f"t{number}")) for number in range(2000)))
-    start = time.perf_counter()
+    start = time.process_time()
     found = plan(parsed(), new, {}, BOTH, taken=there)
     assert len({edit.path for edit in found.write_back}) == 2000
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

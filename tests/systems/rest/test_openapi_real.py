@@ -38,15 +38,15 @@ def test_everything_in_other_documents_resolves() -> None:
 
 def test_the_largest_document_resolves_in_well_under_a_second() -> None:
     path = real(WEB_APPS)
-    started = time.perf_counter()
+    started = time.process_time()
     count = sum(1 for _ in reached(from_path(path)))
-    assert time.perf_counter() - started < 2.0  # a fifth of a second on a quiet machine
+    assert time.process_time() - started < 2.0  # a fifth of a second on a quiet machine
     assert count > 2000
 
 
 @pytest.mark.parametrize("name", ["lxd/rest-api-5.0.2.yaml", "docker-engine/v1.43.yaml"])
 def test_documents_in_yaml_are_read_in_seconds_at_most(name: str) -> None:
     path = real(f"openapi/{name}")
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(from_path(path).operations) > 100
-    assert time.perf_counter() - started < 10.0
+    assert time.process_time() - started < 10.0

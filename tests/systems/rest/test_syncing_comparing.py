@@ -132,9 +132,9 @@ def test_json_values_are_equal_by_type_and_value() -> None:
 
 
 def test_a_hostile_value_takes_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert not same(MODEL, Node(compare=Comparator.NUMBER), "9" * 5000, "1e99999999")
     assert not same(MODEL, Node(compare=Comparator.NUMBER), "1e999999999", "2e999999999")
     assert not same(MODEL, Node(compare=Comparator.DURATION), "P" + "1" * 20000 + "X", "P1D")
     assert not same(MODEL, Node(compare=Comparator.JSON), "[" * 100000, "[]")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
