@@ -180,6 +180,9 @@ class AccessorBackend:
     async def rehearse(self, write: Write) -> None:
         with self._told(write.key.name, write):
             try:
+                if write.op is Op.DELETE:
+                    await self._delete(write, dry_run=True)
+                    return
                 options = msgspec.structs.replace(self._applying(write), dry_run=True)
                 await self.accessor.apply(self._document(write), options)
             except Stale as error:
@@ -201,10 +204,14 @@ class AccessorBackend:
         document: Hub = orjson.loads(value)
         return document
 
-    async def _delete(self, write: Write) -> Entry:
+    async def _delete(self, write: Write, *, dry_run: bool = False) -> Entry:
         key, document = write.key, self._document(write)
         options = DeleteOptions(
-            organization=self._organization, project=key.namespace, expect=write.expect, include_lineage=self._lineage
+            organization=self._organization,
+            project=key.namespace,
+            expect=write.expect,
+            include_lineage=self._lineage,
+            dry_run=dry_run,
         )
         try:
             await self.accessor.delete(key.name, options)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from trimtab.hub.storage.contract import Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
+from trimtab.hub.storage.contract import INTENTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
 from trimtab.model.clock import Clock
 from trimtab.store.contract import Op
 
-INTENTS = "intents."
-"""Before the type of what is held."""
 LEASE = 60.0
 AGAIN = 0.05
 
@@ -54,10 +52,17 @@ class Holds:
 
     async def sweep(self, organization: str, project: str, type_: str) -> None:
         """Take back what dead writers left in a project: where they never came to write, nobody else does."""
-        held = RowQuery(organization=organization, type=f"{INTENTS}{type_}", project=project)
-        for intent in (await self._storage.list(held)).rows:
+        for intent in await self._intents(organization, project, type_):
             if self._ended(intent):
                 await self.release(intent)
+
+    async def count(self, organization: str, project: str, type_: str) -> int:
+        """Of what is being written in a project."""
+        return sum(not self._ended(intent) for intent in await self._intents(organization, project, type_))
+
+    async def _intents(self, organization: str, project: str, type_: str) -> list[Row]:
+        held = RowQuery(organization=organization, type=f"{INTENTS}{type_}", project=project)
+        return (await self._storage.list(held)).rows
 
     def _ended(self, intent: Row) -> bool:
         return bool(intent.body["until"] < self._clock.now().timestamp())

@@ -49,8 +49,11 @@ from trimtab.hub.contract import (
     WatchOptions,
 )
 from trimtab.hub.holding import LEASE, Holds
+from trimtab.hub.listing import selected
+from trimtab.hub.proxies.names import project_at
 from trimtab.hub.proxies.passing import closing
-from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage
+from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage, Unknown
+from trimtab.hub.storage.decide import is_going
 from trimtab.model.clock import Clock, format_time
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
@@ -81,22 +84,17 @@ class Ledger:
     async def get(self, name: str, options: GetOptions) -> Hub:
         key = await self._read_key(name, options)
         row = await self._storage.get(key)
-        try:
-            found = await self._inner.get(name, options)
-        except Missing:
-            if row is None:
-                raise
-            if await self._holds.taken(key):
-                return self._shown(row, options.project)
-            await self._forget(row)
-            raise
-        return self._shown(await self._settled(key, row, found, options.project), options.project)
+        settled = await self._settled(key, row, await self._asked(name, options), options.project)
+        if settled is None:
+            raise Missing(f'{self._kind.kind} "{name}" not found in project "{options.project}"')
+        return self._shown(settled, options.project)
 
     async def list(self, options: ListOptions) -> HubList:
         """A list of the newest state asks the service; one that goes on, or of an older revision, is read in the ledger."""
         project = None
+        equal, matches = selected(options, self._kind)
         if not options.all_projects and self._kind.namespaced:
-            project = (await self._ids(options.organization, {options.project})).get(options.project)
+            project = await self._project(options)
             if project is None:  # as a list of a namespace that is not there
                 newest, _ = await self.horizon()
                 return HubList(items=[], revision=options.revision or newest)
@@ -107,14 +105,15 @@ class Ledger:
             type=self._type,
             project=project,
             name=options.name,
+            labels=equal,
             limit=options.limit or 500,
             after=options.after,
             revision=options.revision,
         )
         page = await self._storage.list(query)
         names = await self._names(page.rows)
-        items = [self._shown(row, names.get(row.key.project, "")) for row in page.rows]
-        return HubList(items=items, revision=page.revision, after=page.after)
+        shown = (self._shown(row, names.get(row.key.project, "")) for row in page.rows)
+        return HubList(items=[hub for hub in shown if matches(hub)], revision=page.revision, after=page.after)
 
     async def look(self, organization: str, project: str = "") -> None:
         """Bring the ledger up to what the service has now, in one project or in all."""
@@ -125,7 +124,7 @@ class Ledger:
 
     async def _look(self, options: ListOptions, where: str | None) -> None:
         """`where` is the ID of the project, None for all. The ledger is read first: what it has can only be older than what
-        the service says, and a row that was written meanwhile is met with a conflict and stays as it is."""
+        the service says, and what differs is looked at again, alone."""
         known = await self._rows(options, where)
         found: dict[tuple[str, str], Hub] = {}
         after = None
@@ -141,11 +140,10 @@ class Ledger:
             if self._kind.namespaced and project not in ids:
                 continue  # the service has it for a project that we do not
             key = RowKey(options.organization, self._type, ids.get(project, ""), name)
-            with contextlib.suppress(Missing):  # it is being created, or just went: the next look tells
-                await self._settled(key, known.pop((key.project, name), None), hub, project)
+            await self._settled(key, known.pop((key.project, name), None), hub, project)
+        names = await self._names([*known.values()])
         for row in known.values():
-            if not await self._holds.taken(row.key):
-                await self._forget(row)
+            await self._settled(row.key, row, None, names.get(row.key.project, ""))
 
     async def _rows(self, options: ListOptions, project: str | None) -> dict[tuple[str, str], Row]:
         rows: dict[tuple[str, str], Row] = {}
@@ -172,6 +170,8 @@ class Ledger:
         intent = await self._holds.take(key)
         try:
             row = await self._expected(key, options.expect, options.project)
+            if row is None:
+                await self._refuse_late(key, options.project)
             answer = await self._answered(self._inner.apply(_bare(hub), options))
             body = {"document": _seen(answer), "kept": _kept(hub)}
             return self._shown(await self._record(key, row, body, _envelope(hub)), options.project)
@@ -267,46 +267,56 @@ class Ledger:
         with contextlib.suppress(Missing):
             await self.get(name, GetOptions(organization=organization, project=project))
 
-    async def _settled(self, key: RowKey, row: Row | None, found: Hub, project: str) -> Row:
-        """The ledger's row for what the service has; made or brought up to date when they differ."""
-        seen = _seen(found)
-        if row is not None and row.body.get("digest") == _digest(seen):
-            return row
-        if await self._holds.taken(key):
-            if row is None:
-                raise Missing(f"{key.name} is being created")
-            return row
-        if row is None:
-            return await self._finished(self._met(key, project))
-        moved = seen.get("spec") != row.body["document"].get("spec")
-        envelope = {**row.envelope, "generation": row.envelope.get("generation", 1) + moved}
-        body = {"document": seen, "kept": row.body["kept"]}
+    async def _asked(self, name: str, options: GetOptions) -> Hub | None:
+        """What the service has."""
         try:
-            return await self._record(key, row, body, envelope)
-        except Stale:
-            again = await self._storage.get(key)
-            if again is None:
-                raise Missing(f"there is no {self._kind.kind} {key.name}") from None
-            return again
+            found: Hub = await self._inner.get(name, options)
+        except Missing:
+            return None
+        return found
 
-    async def _met(self, key: RowKey, project: str) -> Row:
-        """The row of what others made in the service. That is asked again while nobody writes here: it may have been deleted
-        since it was read, and would come back."""
+    async def _settled(self, key: RowKey, row: Row | None, found: Hub | None, project: str) -> Row | None:
+        """The ledger's row for what the service has; made, brought up to date or taken away when they differ. While somebody
+        writes, it is as before."""
+        if _agree(row, found) or await self._holds.taken(key):
+            return row
+        return await self._finished(self._caught_up(key, project))
+
+    async def _caught_up(self, key: RowKey, project: str) -> Row | None:
+        """The row of what others did in the service. That is asked again while nobody writes here: what was read of it may be
+        older than what was written since, and would come back."""
         intent = await self._holds.take(key)
         try:
             row = await self._storage.get(key)
-            if row is not None:
+            options = GetOptions(organization=key.organization, project=project)
+            found = await self._answered(self._asked(key.name, options))
+            if _agree(row, found):
                 return row
-            asked = GetOptions(organization=key.organization, project=project)
-            found = await self._answered(self._inner.get(key.name, asked))
-            envelope = {
-                "uid": str(uuid.uuid4()),
-                "generation": 1,
-                "creationTimestamp": format_time(self._clock.now()),
-            }
-            return await self._record(key, None, {"document": _seen(found), "kept": {}}, envelope)
+            if found is None:
+                if row is not None:
+                    await self._forget(row)
+                return None
+            return await self._record(key, row, *self._changed(row, _seen(found)))
+        except Refused:  # its project is being deleted
+            return None
         finally:
             await self._holds.release(intent)
+
+    def _changed(self, row: Row | None, seen: Hub) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Body and envelope of what was changed, or made, elsewhere."""
+        if row is None:
+            created = format_time(self._clock.now())
+            envelope = {"uid": str(uuid.uuid4()), "generation": 1, "creationTimestamp": created}
+            return {"document": seen, "kept": {}}, envelope
+        moved = seen.get("spec") != row.body["document"].get("spec")
+        envelope = {**row.envelope, "generation": row.envelope.get("generation", 1) + moved}
+        return {"document": seen, "kept": row.body["kept"]}, envelope
+
+    async def _refuse_late(self, key: RowKey, project: str) -> None:
+        """Before the service is asked to make something in a project that is being deleted."""
+        there = await self._storage.get(RowKey(key.organization, PROJECTS, "", project)) if key.project else None
+        if there is not None and is_going(there):
+            raise Refused([("metadata.project", f"the project {project} is being deleted: nothing new is made in it")])
 
     async def _record(self, key: RowKey, row: Row | None, body: dict[str, Any], envelope: dict[str, Any]) -> Row:
         body = {**body, "digest": _digest(body["document"])}
@@ -318,6 +328,8 @@ class Ledger:
             return await self._storage.commit(write)
         except RowConflict as error:
             raise Stale(str(error)) from None
+        except Unknown as error:
+            raise Refused([("metadata.project", str(error))]) from None
 
     async def _forget(self, row: Row) -> None:
         """It is gone in the service."""
@@ -346,6 +358,12 @@ class Ledger:
         except Refused:
             raise Missing(f'{self._kind.kind} "{name}" not found in project "{options.project}"') from None
 
+    async def _project(self, options: ListOptions) -> str | None:
+        """The ID that a project has, or had at the revision that is asked for."""
+        if options.revision:
+            return await project_at(self._storage, options.organization, options.project, options.revision)
+        return (await self._ids(options.organization, {options.project})).get(options.project)
+
     async def _ids(self, organization: str, projects: set[str]) -> Mapping[str, str]:
         """Of the projects that are there."""
         if not self._kind.namespaced or not projects:
@@ -373,6 +391,13 @@ class Ledger:
         if "status" not in hub and row.body["kept"].get("status"):
             hub["status"] = row.body["kept"]["status"]
         return hub
+
+
+def _agree(row: Row | None, found: Hub | None) -> bool:
+    """Whether the ledger has what the service has."""
+    if row is None or found is None:
+        return row is None and found is None
+    return bool(row.body.get("digest") == _digest(_seen(found)))
 
 
 async def _awaited(call: Awaitable[T]) -> T:

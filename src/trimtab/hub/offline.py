@@ -16,14 +16,13 @@ import msgspec
 from trimtab.hub.artifacts.digests import FilePaths
 from trimtab.hub.compose import as_hub_kind, config_of
 from trimtab.hub.contract import ORGANIZATION, GetOptions, Hub, HubError
-from trimtab.hub.holding import INTENTS
 from trimtab.hub.proto.loading import Loaded
 from trimtab.hub.proxies.default import defaulted
 from trimtab.hub.proxies.hydrate import Hydrate
 from trimtab.hub.proxies.names import Names
 from trimtab.hub.references import has_sharing
 from trimtab.hub.scheme import HubScheme, Registered
-from trimtab.hub.storage.contract import RowQuery, Storage
+from trimtab.hub.storage.contract import INTENTS, RowQuery, Storage
 from trimtab.hub.storage_accessor import StorageAccessor
 from trimtab.model.hub import HubKind
 

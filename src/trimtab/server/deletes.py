@@ -15,7 +15,7 @@ from trimtab.server.admission.request import AdmissionRequest, Operation
 from trimtab.server.http import Request, Response, json_response
 from trimtab.server.options import DeleteOptions, delete_options, list_options
 from trimtab.server.registry import Served
-from trimtab.server.settle import turn
+from trimtab.server.settle import rehearse, turn
 from trimtab.server.strategy import Document
 from trimtab.server.target import Target
 from trimtab.store.contract import Conflict, Entry, Op
@@ -121,6 +121,7 @@ async def _remove(
     marked: Document = {**live, "metadata": metadata}
     if server.deletable(served, marked):
         if options.dry_run:
+            await rehearse(served, live, entry.revision, Op.DELETE)
             return live, True
         gone = await served.backend.commit(served.write(live, entry.revision, Op.DELETE))
         return served.decode(gone), True

@@ -93,7 +93,7 @@ async def insert(intent: Intent, new: Document, errors: list[FieldError], *, app
     if intent.options.dry_run:
         if (there := await served.backend.get(key)) is not None:
             raise _taken(served, key, there)
-        await _rehearse(served, new, ABSENT)
+        await rehearse(served, new, ABSENT)
         if given:
             new["metadata"]["resourceVersion"] = given
         return Response(code=201, body=served.encode(new))
@@ -123,7 +123,7 @@ async def replace(
         return Response(body=served.rendered(entry))
     charge = await _charged(intent, new, old)
     if intent.options.dry_run:
-        await _rehearse(served, new, entry.revision)
+        await rehearse(served, new, entry.revision)
         return Response(body=served.encode(new))
     with charge:
         if metadata.get("deletionTimestamp") and intent.server.deletable(served, new):
@@ -144,9 +144,10 @@ async def _charged(intent: Intent, new: Document, old: Document | None) -> Abstr
 _FREE: AbstractContextManager[None] = contextlib.nullcontext()
 
 
-async def _rehearse(served: Served, new: Document, expect: int) -> None:
+async def rehearse(served: Served, new: Document, expect: int, op: Op = Op.PUT) -> None:
+    """Raises what the backend would say against a write."""
     if isinstance(served.backend, RehearsingBackend):
-        await served.backend.rehearse(served.write(new, expect))
+        await served.backend.rehearse(served.write(new, expect, op))
 
 
 async def _commit(served: Served, write: Any) -> Entry:

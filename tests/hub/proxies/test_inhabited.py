@@ -12,6 +12,7 @@ import pytest
 from tests.hub.served.conftest import HUB, KINDS, Home, addon, project
 from tests.hub.served.test_ledger import RACK, Rack, Service, rack
 from trimtab.client.protocol import Named, Ref
+from trimtab.client.transport import Call
 from trimtab.hub.compose import Hub
 from trimtab.hub.holding import Holds
 from trimtab.hub.storage.contract import PROJECTS, RowKey
@@ -91,3 +92,24 @@ async def test_who_died_in_the_midst_of_a_write_does_not_hold_a_project(home: Ho
     await Holds(home.hub.storage, SystemClock()).release(busy)
     await home.client.delete(Ref(PROJECT, "shop"))
     assert await home.hub.storage.get(RowKey("default", PROJECTS, "", "shop")) is None
+
+
+async def test_a_rehearsed_deletion_of_a_project_says_what_the_real_one_would(home: Home) -> None:
+    await home.apply(project("shop"))
+    await home.apply(_inside(addon(), "shop"))
+    path = "/apis/hub.trimtab.dev/v3/projects/shop"
+    for query in ({"dryRun": "All"}, {}):
+        with pytest.raises(StatusError, match="the project shop has resources: delete them first") as refusal:
+            await home.client.transport.call(Call(method="DELETE", path=path, query=query))
+        assert refusal.value.code == 409
+
+
+async def test_what_is_being_written_in_a_project_that_goes_counts(home: Home) -> None:
+    await _going(home, "shop")
+    where = (await home.hub.storage.ids("default", PROJECTS, None, ["shop"]))["shop"]
+    key = RowKey("default", "racks.racks.example.com", where, "r1")
+    await home.client.delete(Ref(PROJECT, "shop"))
+    await Holds(home.hub.storage, FakeClock(datetime(2000, 1, 1, tzinfo=UTC))).take(key._replace(name="dead"))
+    assert await _resources(home, "shop") is None
+    await Holds(home.hub.storage, SystemClock()).take(key)
+    assert await _resources(home, "shop") == 1

@@ -23,7 +23,7 @@ from trimtab.hub.contract import (
     Missing,
     StatusOptions,
 )
-from trimtab.hub.storage.contract import Row, RowKey, RowWrite, StorageUnavailable
+from trimtab.hub.storage.contract import PROJECTS, Row, RowKey, RowWrite, StorageUnavailable
 from trimtab.hub.storage.sqlite import SqliteStorage
 from trimtab.model.errors import StatusError
 from trimtab.model.hub import HubKind, HubResource
@@ -299,6 +299,89 @@ async def test_a_list_that_is_slow_undoes_no_write_made_meanwhile(racks: Home, s
     await watch.aclose()
     for name, one in (("r1", changed), ("r2", created)):
         assert (await racks.client.get(RACK, name, "default")).raw == one
+
+
+@pytest.fixture
+def held(racks: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """The first record of a reader waits: that it is begun, and that it may go on."""
+    begun, go = asyncio.Event(), asyncio.Event()
+    commit = racks.hub.storage.commit
+
+    async def slow(write: RowWrite) -> Row:
+        if write.row.key.type.startswith("racks") and not begun.is_set():
+            begun.set()
+            await go.wait()
+        return await commit(write)
+
+    monkeypatch.setattr(racks.hub.storage, "commit", slow)
+    return begun, go
+
+
+async def test_a_reader_who_records_a_change_made_elsewhere_is_no_conflict_for_a_writer_behind_it(
+    racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    begun, go = held
+    go.set()
+    await racks.apply(rack(units=1))
+    begun.clear()
+    go.clear()
+    service.rows["default", "r1"] = {"units": 2, "room": ""}
+    service.applies = 0
+    reader = asyncio.create_task(racks.client.get(RACK, "r1", "default"))
+    await begun.wait()
+    writer = asyncio.create_task(racks.apply(rack(units=50)))
+    go.set()
+    assert (await reader).raw["spec"]["units"] == 2
+    assert (await writer)["spec"]["units"] == 50
+    assert service.rows["default", "r1"]["units"] == 50
+    assert service.applies == 1
+
+
+async def test_a_reader_brings_nothing_back_that_is_deleted_meanwhile(
+    racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    begun, go = held
+    go.set()
+    await racks.apply(rack(units=1))
+    begun.clear()
+    go.clear()
+    service.rows["default", "r1"] = {"units": 2, "room": ""}
+    reader = asyncio.create_task(racks.client.get(RACK, "r1", "default"))
+    await begun.wait()
+    writer = asyncio.create_task(racks.client.delete(Ref(RACK, "r1", "default")))
+    go.set()
+    await asyncio.gather(reader, writer)
+    assert service.rows == {}
+    where = (await racks.hub.storage.ids("default", PROJECTS, None, ["default"]))["default"]
+    assert await racks.hub.storage.get(RowKey("default", "racks.racks.example.com", where, "r1")) is None
+
+
+async def test_nothing_is_made_in_the_service_for_a_project_that_is_being_deleted(
+    racks: Home, service: Service
+) -> None:
+    await _shop(racks)
+    inside = {**rack(units=10), "metadata": {"name": "r1", "namespace": "shop"}}
+    await racks.apply(inside)
+    row = Row(key=RowKey("default", PROJECTS, "", "shop"), envelope={"deletionTimestamp": "2026-11-18T00:00:00Z"})
+    await racks.hub.storage.commit(RowWrite(row=row))
+    service.rows["shop", "r2"] = {"units": 2, "room": ""}  # others do as they like
+    with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
+        await racks.apply({**inside, "metadata": {"name": "r3", "namespace": "shop"}})
+    assert ("shop", "r3") not in service.rows
+    assert [item.name for item in (await racks.client.list(RACK, Query(namespace="shop"))).items] == ["r1"]
+    assert (await racks.apply({**inside, "spec": {"units": 11}}))["spec"]["units"] == 11
+    await racks.client.delete(Ref(RACK, "r1", "shop"))
+    assert ("shop", "r1") not in service.rows
+
+
+async def test_the_accessor_lists_by_labels(racks: Home) -> None:
+    for name, color in (("r1", "red"), ("r2", "blue"), ("r3", "red")):
+        metadata = {**rack(name)["metadata"], "labels": {"color": color}}
+        await racks.apply({**rack(name), "metadata": metadata})
+    [ledger_of_racks] = racks.hub._ledgers
+    for labels, names in (("color=red", ["r1", "r3"]), ("color!=red", ["r2"]), ("color in (red, blue),color", None)):
+        found = await ledger_of_racks.list(ListOptions(project="default", labels=labels))
+        assert [hub["metadata"]["name"] for hub in found.items] == (names or ["r1", "r2", "r3"])
 
 
 async def test_a_write_goes_on_when_its_caller_leaves(racks: Home, service: Service) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.hub.storage.rows import ORG, TYPE, delete, key, listed, project, put, query
 from trimtab.hub.storage.contract import (
+    INTENTS,
     PROJECTS,
     InUse,
     Published,
@@ -328,6 +329,38 @@ async def test_sharing_ends_with_the_write_that_ends_it_and_with_the_row(storage
     await storage.commit(put(key("x", yours), shared=Shared(everyone=True)))
     await storage.commit(delete(key("x", yours)))
     assert await storage.ids(ORG, TYPE, mine, ["x"]) == {}
+
+
+@pytest.mark.row(9)
+async def test_with_a_project_goes_what_is_shared_with_it(storage: Storage) -> None:
+    """Another of its name is another project: it has nothing of the old one's."""
+    mine, yours, third = [await project(storage, name) for name in ("mine", "yours", "third")]
+    before = await storage.commit(
+        put(key("x", yours), shared=Shared(projects=(mine, third)), envelope={"generation": 1})
+    )
+    gone = await storage.commit(delete(key("mine", kind=PROJECTS)))
+    row = await storage.get(key("x", yours))
+    assert row is not None
+    assert (row.shared, row.envelope) == (Shared(projects=(third,)), {"generation": 2})
+    assert before.revision < row.revision < gone.revision
+    told = [(change.op, change.row.key.name) for change in await follow(storage, before.revision, 2)]
+    assert told == [(Op.PUT, "x"), (Op.DELETE, "mine")]
+    again = await project(storage, "mine")
+    assert await storage.ids(ORG, TYPE, again, ["x"]) == {}
+    late = await storage.commit(put(key("y", yours), shared=Shared(projects=(mine, third))))
+    assert late.shared == Shared(projects=(third,))
+
+
+async def test_nothing_new_comes_into_a_project_that_is_being_deleted(storage: Storage) -> None:
+    mine = await project(storage, "mine")
+    old = await storage.commit(put(key("old", mine)))
+    await storage.commit(put(key("mine", kind=PROJECTS), envelope={"deletionTimestamp": "2026-11-18T00:00:00Z"}))
+    with pytest.raises(Unknown, match="the project mine is being deleted: nothing new is made in it"):
+        await storage.commit(put(key("new", mine)))
+    assert (await storage.commit(put(key("old", mine), body={"n": 1}))).revision > old.revision
+    held = await storage.commit(put(key("old", mine, kind=f"{INTENTS}{TYPE}")))
+    await storage.commit(delete(held.key))
+    assert await storage.names([held.id]) == {}
 
 
 @pytest.mark.row(28)

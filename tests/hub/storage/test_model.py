@@ -35,12 +35,12 @@ numbers = itertools.count()
 
 writes = st.fixed_dictionaries(
     {
-        "what": st.sampled_from(("put", "put", "put", "delete", "project", "unproject")),
+        "what": st.sampled_from(("put", "put", "put", "delete", "project", "going", "unproject")),
         "place": st.sampled_from(PLACES),
         "name": st.sampled_from(NAMES),
         "body": st.integers(0, 2),
         "label": st.sampled_from("xy"),
-        "shared": st.sampled_from((Shared(), Shared(everyone=True), Shared(projects=("someone",)))),
+        "shared": st.sampled_from(("", "*", "p", "q", "nobody")),
         "version": st.sampled_from(("", "", "v1", "v2")),
         "expect": st.sampled_from((None, None, None, 0, "right")),
     }
@@ -65,7 +65,8 @@ class Model:
             if current is None:
                 return RowConflict
             return InUse if any(each.project == current.id for each in self.rows) else None
-        if at.project and at.project not in {row.id for row in self.rows.values()}:
+        home = next((row for row in self.rows.values() if row.id == at.project), None)
+        if at.project and (home is None or (current is None and home.envelope)):
             return Unknown
         version = write.row.snapshot
         known = self.published.get(current.id, {}) if current else {}
@@ -79,16 +80,18 @@ class Model:
         newest = self.past[-1][0]
         if current is not None and row == current:
             assert write.op is Op.PUT
-            assert _said(write.row)[:-1] == _said(current)[:-1]
-            assert write.row.snapshot is None or _said(write.row) == _said(current)
+            given = self._there(write.row)
+            assert _said(given)[:-1] == _said(current)[:-1]
+            assert given.snapshot is None or _said(given) == _said(current)
             return
         assert row.revision > newest
         if write.op is Op.DELETE:
+            self._unshare(row)
             assert _said(row) == _said(current)
             del self.rows[row.key]
             self.published.pop(row.id, None)
         else:
-            assert _said(row)[:-1] == _said(write.row)[:-1]
+            assert _said(row)[:-1] == _said(self._there(write.row))[:-1]
             assert (row.id == current.id) if current else all(row.id != each.id for each in self.rows.values())
             self.rows[row.key] = row
             if write.row.snapshot is not None:
@@ -97,6 +100,20 @@ class Model:
         self.changes.append((write.op, row, current))
         self.past.append((row.revision, dict(self.rows)))
 
+    def _there(self, row: Row) -> Row:
+        """Shared with projects that are there only."""
+        ids = {each.id for each in self.rows.values()}
+        shared = msgspec.structs.replace(row.shared, projects=tuple(p for p in row.shared.projects if p in ids))
+        return msgspec.structs.replace(row, shared=shared)
+
+    def _unshare(self, project: Row) -> None:
+        guests = [(at, row) for at, row in sorted(self.rows.items()) if project.id in row.shared.projects]
+        for number, (at, row) in enumerate(guests, project.revision - len(guests)):
+            left = msgspec.structs.replace(row, shared=Shared(), envelope={"generation": 1}, revision=number)
+            self.rows[at] = left
+            self.changes.append((Op.PUT, left, row))
+            self.past.append((number, dict(self.rows)))
+
 
 def _said(row: Row | None) -> tuple[Any, ...]:
     assert row is not None
@@ -104,10 +121,14 @@ def _said(row: Row | None) -> tuple[Any, ...]:
     return (row.body, row.labels, row.shared, version and (version.version, version.body))
 
 
+def _shared(name: str, ids: dict[str, str]) -> Shared:
+    return Shared(everyone=name == "*", projects=() if name in ("", "*") else (ids.get(name, name),))
+
+
 def _write(step: dict[str, Any], organization: str, model: Model, ids: dict[str, str]) -> RowWrite:
-    if step["what"] in ("project", "unproject"):
+    if step["what"] in ("project", "going", "unproject"):
         at = key(step["place"] or "p", kind=PROJECTS, organization=organization)
-        row = Row(key=at)
+        row = Row(key=at, envelope={"deletionTimestamp": "now"} if step["what"] == "going" else {})
     else:
         at = key(step["name"], ids.get(step["place"], ""), organization=organization)
         version = step["version"]
@@ -115,7 +136,7 @@ def _write(step: dict[str, Any], organization: str, model: Model, ids: dict[str,
             key=at,
             body={"n": step["body"]},
             labels={"l": step["label"]},
-            shared=step["shared"],
+            shared=_shared(step["shared"], ids),
             snapshot=Snapshot(version=version, body={"n": step["body"]}) if version else None,
         )
     expect = step["expect"]
@@ -189,7 +210,7 @@ async def _follow(storage: Storage, organization: str, model: Model, since: int)
 
 
 @pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     steps=st.lists(writes, max_size=25), together=st.integers(1, 6), limit=st.integers(1, 4), since=st.integers(0, 25)
 )

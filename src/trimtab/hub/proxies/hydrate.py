@@ -69,7 +69,10 @@ class Hydrate(Passing):
             page = await self._in_project(options, options.name, found, lambda page: not page.items)
         except Missing:  # as a list of a namespace that is not there
             newest, _ = await self.horizon()
-            return HubList(items=[], revision=options.revision or newest)
+            page = HubList(items=[], revision=options.revision or newest)
+        if not page.items and options.revision and options.project and self._namespaced:
+            then = await self._names.project_at(options.organization, options.project, options.revision)
+            page = await found(msgspec.structs.replace(options, project=then)) if then else page
         return msgspec.structs.replace(page, items=await self._hydration.up(page.items))
 
     async def apply(self, hub: Hub, options: ApplyOptions) -> Hub:

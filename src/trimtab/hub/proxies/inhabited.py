@@ -13,6 +13,7 @@ from trimtab.hub.contract import ApplyOptions, DeleteOptions, Down, GetOptions, 
 from trimtab.hub.holding import Holds
 from trimtab.hub.proxies.passing import Passing
 from trimtab.hub.storage.contract import PROJECTS, RowQuery, Storage, StorageUnavailable
+from trimtab.hub.storage_accessor import StillUsed
 from trimtab.model.clock import Clock
 
 COUNTED = 100
@@ -35,11 +36,13 @@ class Inhabited(Passing):
         return await self._told(await super().apply(_stored(hub), options), options.organization)
 
     async def delete(self, name: str, options: DeleteOptions) -> None:
-        if not options.dry_run:
-            try:
+        try:
+            if not options.dry_run:
                 await self._swept(options.organization, name)
-            except StorageUnavailable as error:
-                raise Down(str(error)) from None
+            elif await self._count(options.organization, name):
+                raise StillUsed(f"the project {name} has resources: delete them first")
+        except StorageUnavailable as error:
+            raise Down(str(error)) from None
         await super().delete(name, options)
 
     async def _swept(self, organization: str, name: str) -> None:
@@ -64,7 +67,8 @@ class Inhabited(Passing):
             await self._storage.list(RowQuery(organization=organization, type=type_, project=project, limit=COUNTED))
             for type_ in self._types
         ]
-        return sum(len(page.rows) for page in pages)
+        writing = [await self._holds.count(organization, project, type_) for type_ in self._types]
+        return sum(len(page.rows) for page in pages) + sum(writing)
 
     async def _project(self, organization: str, name: str) -> str:
         """Its ID."""

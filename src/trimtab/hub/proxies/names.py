@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from trimtab.hub.contract import Down
-from trimtab.hub.storage.contract import PROJECTS, Identity, StorageUnavailable
+from trimtab.hub.storage.contract import PROJECTS, Identity, RowPage, RowQuery, StorageUnavailable
 
 ROOM = 200_000
 """How many names are remembered at most."""
@@ -23,6 +23,18 @@ class Resolver(Protocol):
         ...
 
     async def names(self, ids: Sequence[str]) -> Mapping[str, Identity]: ...
+
+    async def list(self, query: RowQuery) -> RowPage: ...
+
+
+async def project_at(resolver: Resolver, organization: str, name: str, revision: int) -> str | None:
+    """The ID that a project of this name had at a revision. store.contract.Gone when that is too long ago."""
+    query = RowQuery(organization=organization, type=PROJECTS, name=name, revision=revision)
+    try:
+        found = await resolver.list(query)
+    except StorageUnavailable as error:
+        raise Down(str(error)) from None
+    return next((row.id for row in found.rows), None)
 
 
 class Names:
@@ -46,6 +58,9 @@ class Names:
     async def project(self, organization: str, name: str) -> str | None:
         """The ID that a project has now."""
         return (await self.ids(organization, PROJECTS, None, (name,))).get(name)
+
+    async def project_at(self, organization: str, name: str, revision: int) -> str | None:
+        return await project_at(self._resolver, organization, name, revision)
 
     async def ids(self, organization: str, type: str, project: str | None, names: Sequence[str]) -> Mapping[str, str]:  # noqa: A002
         """Name → ID, always asked anew: what is written must be true now."""

@@ -1,7 +1,8 @@
 """The storage service's contract. It knows IDs and rows; what a row means is its owner's business.
 
 A row is one resource of a type ("blueprints.infra") in a project. Versions of it are snapshots beside it. The hub's
-envelope is kept with it, opaque. Every write gets the next revision, and is in the log with the row before and after it.
+envelope is kept with it; only whether a project is being deleted is read in it. Every write gets the next revision, and is in
+the log with the row before and after it.
 
 Guarantees
   - Revisions are integers that only grow, in the order of commits, one sequence for the whole database, for all processes
@@ -9,6 +10,8 @@ Guarantees
   - `get`, `list` see every acknowledged commit, of any process. `list` is of one revision, and goes on at that revision.
   - `changes` yields every commit after `since`, in order, without a gap, to every process, or raises store.contract.Gone.
   - An ID is given once and names the same thing for ever: `names` answers also for what was deleted.
+  - Nothing new comes into a project that is being deleted, so that who finds it empty then may take it away. With a project
+    goes all sharing with it, in the same commit: another of its name is another project.
 
 Caveats: the log is a window (by age and by count). Lists at a revision below it are Gone.
 """
@@ -25,6 +28,10 @@ from trimtab.store.contract import Op
 
 PROJECTS = "projects.hub"
 """The type of projects; their rows have no project."""
+
+INTENTS = "intents."
+"""Before the type of what a row holds for a writer (`hub.holding`). Such rows are no resources: they may come into a project
+that is being deleted, and nobody asks for their IDs when they are gone."""
 
 
 class RowKey(NamedTuple):
@@ -145,7 +152,7 @@ class InUse(Exception):  # noqa: N818
 
 
 class Unknown(Exception):  # noqa: N818
-    """A row names an organisation or a project that does not exist."""
+    """A row names an organisation or a project that does not exist, or takes nothing new."""
 
 
 class StorageUnavailable(Exception):  # noqa: N818

@@ -10,6 +10,7 @@ import msgspec
 
 from trimtab.hub.storage.codec import encoded, equal, labels_of
 from trimtab.hub.storage.contract import (
+    INTENTS,
     PROJECTS,
     InUse,
     Published,
@@ -39,8 +40,10 @@ class State:
 
     def __init__(self) -> None:
         self.organizations: set[str] = set()
-        self.rows: dict[RowKey, Row] = {}
+        self.rows: dict[RowKey, Row] = {}  # those that are written, and what is shared with projects that are deleted
         self.projects: dict[str, tuple[str, str]] = {}  # those that exist: ID → organisation, name
+        self.going: set[str] = set()  # those of them that are being deleted
+        self.asked: set[str] = set()  # IDs of projects of which all is known: they are not to be loaded again
         self.published: dict[tuple[str, str], Snapshot] = {}  # by ID of the row, and version
         self.used: dict[str, int] = {}  # rows of projects that are to be deleted, before the first of these writes
         self.made: dict[str, int] = {}  # and how many more they are since
@@ -60,12 +63,15 @@ def decide(state: State, write: RowWrite, revision: int, now: str, new_id: Calla
         raise Unknown(f'there is no organisation "{key.organization}"')
     if key.project and state.projects.get(key.project, ("", ""))[0] != key.organization:
         raise Unknown(f"{key.type} {key.name}: its project does not exist")
+    if current is None and key.project in state.going and not key.type.startswith(INTENTS):
+        raise Unknown(f"the project {state.projects[key.project][1]} is being deleted: nothing new is made in it")
     identity = current.id if current else new_id()
     snapshot, newest = _snapshot(state, write.row, current, identity, now)
     row = msgspec.structs.replace(
         write.row,
         id=identity,
         snapshot=snapshot,
+        shared=_shared(write.row.shared, state.projects.__contains__),
         revision=revision,
         created=current.created if current else now,
         modified=now,
@@ -79,9 +85,20 @@ def decide(state: State, write: RowWrite, revision: int, now: str, new_id: Calla
         state.made[key.project] = state.made.get(key.project, 0) + 1
         if key.type == PROJECTS:
             state.projects[identity] = (key.organization, key.name)
+    if key.type == PROJECTS:
+        state.going = state.going | {identity} if is_going(row) else state.going - {identity}
     state.rows[key] = row
     state.changes.append(RowChange(op=Op.PUT, row=row, before=current))
     return row
+
+
+def _shared(shared: Shared, there: Callable[[str], bool]) -> Shared:
+    return msgspec.structs.replace(shared, projects=tuple(filter(there, shared.projects)))
+
+
+def is_going(project: Row) -> bool:
+    """Whether it is being deleted."""
+    return bool(project.envelope.get("deletionTimestamp"))
 
 
 def _delete(state: State, key: RowKey, current: Row | None, revision: int) -> Row:
@@ -89,13 +106,28 @@ def _delete(state: State, key: RowKey, current: Row | None, revision: int) -> Ro
         raise RowConflict(key, None)
     if key.type == PROJECTS and state.used.get(current.id, 0) + state.made.get(current.id, 0) > 0:
         raise InUse(f"the project {key.name} has resources: delete them first")
+    if key.type == PROJECTS:
+        revision = _unshare(state, current.id, revision)
+        state.projects.pop(current.id, None)
+        state.asked.add(current.id)
     last = msgspec.structs.replace(current, revision=revision)  # as the log tells it
     del state.rows[key]
     state.made[key.project] = state.made.get(key.project, 0) - 1
-    if key.type == PROJECTS:
-        state.projects.pop(current.id, None)
     state.changes.append(RowChange(op=Op.DELETE, row=last, before=current))
     return last
+
+
+def _unshare(state: State, project: str, revision: int) -> int:
+    """Nothing is shared with it any more. The revision that is next."""
+    for key, row in sorted(state.rows.items()):
+        if project not in row.shared.projects:
+            continue
+        left = _shared(row.shared, lambda other: other != project)
+        envelope = {**row.envelope, "generation": row.envelope.get("generation", 0) + 1}
+        state.rows[key] = msgspec.structs.replace(row, shared=left, envelope=envelope, revision=revision)
+        state.changes.append(RowChange(op=Op.PUT, row=state.rows[key], before=row))
+        revision += 1
+    return revision
 
 
 def _snapshot(state: State, row: Row, current: Row | None, identity: str, now: str) -> tuple[Snapshot | None, bool]:
@@ -180,13 +212,14 @@ def _rows(state: State, first: dict[RowKey, Row | None]) -> list[Step]:
 def _identities(changes: Sequence[RowChange]) -> list[Step]:
     new: list[tuple[object, ...]] = []
     gone: list[tuple[object, ...]] = []
+    forgotten: list[tuple[object, ...]] = []
     for change in changes:
         if change.op is Op.DELETE:
-            gone.append((change.row.id,))
+            (forgotten if change.row.key.type.startswith(INTENTS) else gone).append((change.row.id,))
         elif change.before is None:
             key = change.row.key
             new.append((change.row.id, key.organization, key.type, key.project, key.name))
-    return [(_IDENTITY, new), (_IDENTITY_GONE, gone)]
+    return [(_IDENTITY, new), (_IDENTITY_GONE, gone), (_IDENTITY_FORGOTTEN, forgotten)]
 
 
 def _sharing(state: State, first: dict[RowKey, Row | None]) -> list[Step]:
@@ -232,6 +265,7 @@ _PUT = (
 _REMOVE = "DELETE FROM hub_resources WHERE organization = $1 AND type = $2 AND project_name = $3 AND name = $4"
 _IDENTITY = "INSERT INTO hub_identities VALUES ($1, $2, $3, $4, $5, false)"
 _IDENTITY_GONE = "UPDATE hub_identities SET deleted = true WHERE id = $1"
+_IDENTITY_FORGOTTEN = "DELETE FROM hub_identities WHERE id = $1"
 _UNSHARE = (
     "DELETE FROM hub_sharing WHERE organization = $1 AND type = $2 AND name = $3 AND project = $4 AND resource = $5"
 )

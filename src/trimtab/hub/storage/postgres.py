@@ -32,7 +32,7 @@ from trimtab.hub.storage.contract import (
     Snapshot,
     StorageUnavailable,
 )
-from trimtab.hub.storage.decide import EVERYONE, REFUSALS, State, decide, statements
+from trimtab.hub.storage.decide import EVERYONE, REFUSALS, State, decide, is_going, statements
 from trimtab.hub.storage.feed import HEARTBEAT, Feed, check_since
 from trimtab.hub.storage.gathering import Gathering
 from trimtab.hub.storage.grouping import BATCH, Grouping, Outcome
@@ -271,7 +271,19 @@ async def _load_state(connection: Any, state: State, writes: Sequence[RowWrite])
         row = decoded(found["data"])
         state.rows[row.key] = row
     organizations = {key.organization for key in keys}
-    projects = {key.project for key in keys if key.project}
+    doomed = [
+        state.rows[write.row.key].id
+        for write in writes
+        if write.op is Op.DELETE and write.row.key.type == PROJECTS and write.row.key in state.rows
+    ]
+    if doomed:
+        for found in await connection.fetch(sql.USED, doomed, BATCH + 1):
+            state.used[found["id"]] = found["count"]
+        for found in await connection.fetch(sql.GUESTS, [*organizations], doomed):
+            row = decoded(found["data"])
+            state.rows.setdefault(row.key, row)
+    projects = {key.project for key in state.rows.keys() | set(keys) if key.project}
+    projects.update(project for write in writes for project in write.row.shared.projects)
     for place in await connection.fetch(sql.PLACES, [*organizations], [*projects], PROJECTS):
         if place["what"] == "o":
             state.organizations.add(place["id"])
@@ -279,6 +291,8 @@ async def _load_state(connection: Any, state: State, writes: Sequence[RowWrite])
             version = int(place["id"])
         else:
             state.projects[place["id"]] = (place["organization"], place["name"])
+            if is_going(decoded(place["data"])):
+                state.going.add(place["id"])
     versions = [
         (state.rows[write.row.key].id, write.row.snapshot.version)
         for write in writes
@@ -288,12 +302,4 @@ async def _load_state(connection: Any, state: State, writes: Sequence[RowWrite])
         for found in await connection.fetch(sql.PUBLISHED, *map(list, zip(*versions, strict=True))):
             snapshot = msgspec.json.decode(found["data"], type=Snapshot)
             state.published[found["resource"], found["version"]] = snapshot
-    doomed = [
-        state.rows[write.row.key].id
-        for write in writes
-        if write.op is Op.DELETE and write.row.key.type == PROJECTS and write.row.key in state.rows
-    ]
-    if doomed:
-        for found in await connection.fetch(sql.USED, doomed, BATCH + 1):
-            state.used[found["id"]] = found["count"]
     return version

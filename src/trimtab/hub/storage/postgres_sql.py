@@ -32,9 +32,16 @@ LOGGED_AT = "SELECT at FROM hub_log WHERE revision = $1"
 ADVANCE = "WITH moved AS (UPDATE hub_counter SET revision = $1) SELECT pg_notify($2, $3)"
 
 PLACES = (
-    "SELECT 'o' AS what, name AS id, '' AS organization, '' AS name FROM hub_organizations WHERE name = ANY($1) "
-    "UNION ALL SELECT 'p', id, organization, name FROM hub_identities WHERE id = ANY($2) AND type = $3 AND NOT deleted "
-    "UNION ALL SELECT 'v', version::text, '', '' FROM hub_version"
+    "SELECT 'o' AS what, name AS id, '' AS organization, '' AS name, NULL AS data FROM hub_organizations "
+    "WHERE name = ANY($1) "
+    "UNION ALL SELECT 'p', i.id, i.organization, i.name, r.data FROM hub_identities i CROSS JOIN LATERAL "
+    "(SELECT data FROM hub_resources r WHERE r.organization = i.organization AND r.type = i.type AND r.project_name = '' "
+    "AND r.name = i.name LIMIT 1) r WHERE i.id = ANY($2) AND i.type = $3 AND NOT i.deleted "
+    "UNION ALL SELECT 'v', version::text, '', '', NULL FROM hub_version"
+)
+GUESTS = (
+    "SELECT r.data FROM hub_sharing s JOIN hub_resources r ON r.organization = s.organization AND r.type = s.type "
+    "AND r.name = s.name AND r.id = s.resource WHERE s.organization = ANY($1) AND s.project = ANY($2)"
 )
 PUBLISHED = (
     "SELECT s.resource, s.version, s.data FROM unnest($1::text[], $2::text[]) AS k(resource, version) "

@@ -113,6 +113,8 @@ LADDER: tuple[Step, ...] = (
         CREATE INDEX hub_blob_pins_by_digest ON hub_blob_pins (digest);
         """,
     ),
+    # With a project goes what is shared with it.
+    Step(both="CREATE INDEX hub_sharing_by_project ON hub_sharing (project, organization);"),
 )
 
 _SQLITE = {"text": "TEXT", "json": "TEXT", "bytes": "BLOB", "real": "REAL", "integer": "INTEGER", "packing": ""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import apsw
@@ -20,7 +20,7 @@ from trimtab.hub.storage.contract import (
     RowWrite,
     Snapshot,
 )
-from trimtab.hub.storage.decide import EVERYONE, REFUSALS, State, decide
+from trimtab.hub.storage.decide import EVERYONE, REFUSALS, State, decide, is_going
 from trimtab.hub.storage.grouping import BATCH, Outcome
 from trimtab.hub.storage.reading import SQLITE, Listing, logged, page
 from trimtab.store.contract import Gone, NotYet, Op
@@ -36,10 +36,11 @@ def decided(
 ) -> tuple[list[Outcome], int]:
     state.organizations = {name for (name,) in connection.execute("SELECT name FROM hub_organizations")}
     outcomes: list[Outcome] = []
-    for key in {write.row.key for write in writes}:
+    keys = {write.row.key for write in writes}
+    for key in keys:
         _load(connection, state, key)
     for write in writes:
-        _load_more(connection, state, write)
+        _load_more(connection, state, write, keys)
         try:
             row = decide(state, write, revision + 1, now, new_id)
         except REFUSALS as refusal:
@@ -54,14 +55,26 @@ def _load(connection: apsw.Connection, state: State, key: RowKey) -> None:
     row = get_row(connection, key)
     if row is not None:
         state.rows[key] = row
-    if key.project and key.project not in state.projects:
-        found = connection.execute(_PROJECT, (key.project, PROJECTS)).get
-        if found is not None:
-            state.projects[key.project] = found
+    _load_project(connection, state, key.project)
 
 
-def _load_more(connection: apsw.Connection, state: State, write: RowWrite) -> None:
-    """What only some writes ask for: a published version, and how many rows a project has."""
+def _load_project(connection: apsw.Connection, state: State, project: str) -> None:
+    if not project or project in state.asked:
+        return
+    state.asked.add(project)
+    found = connection.execute(_PROJECT, (project, PROJECTS)).get
+    if found is not None:
+        organization, name, data = found
+        state.projects[project] = (organization, name)
+        if is_going(decoded(data)):
+            state.going.add(project)
+
+
+def _load_more(connection: apsw.Connection, state: State, write: RowWrite, keys: Container[RowKey]) -> None:
+    """What only some writes ask for: whom they share with, a published version, how many rows a project has, and what is
+    shared with it. `keys` were loaded, and may have changed since."""
+    for project in write.row.shared.projects:
+        _load_project(connection, state, project)
     current = state.rows.get(write.row.key)
     if current is None:
         return
@@ -72,6 +85,11 @@ def _load_more(connection: apsw.Connection, state: State, write: RowWrite) -> No
             state.published[current.id, snapshot.version] = msgspec.json.decode(data, type=Snapshot)
     if write.op is Op.DELETE and current.key.type == PROJECTS and current.id not in state.used:
         state.used[current.id] = connection.execute(_USED, (current.id, BATCH + 1)).get
+        guests = [decoded(data) for (data,) in connection.execute(_GUESTS, (current.key.organization, current.id))]
+        for row in guests:
+            if row.key not in keys and row.key not in state.rows:
+                state.rows[row.key] = row
+                _load_project(connection, state, row.key.project)
 
 
 def get_row(connection: apsw.Connection, key: RowKey) -> Row | None:
@@ -166,6 +184,15 @@ _ID_SHARED = (
     "ORDER BY project = ?5, resource LIMIT 1"
 )
 _IDENTITY = "SELECT type, project, name, deleted FROM hub_identities WHERE id = ?"
-_PROJECT = "SELECT organization, name FROM hub_identities WHERE id = ? AND type = ? AND NOT deleted"
+_PROJECT = (
+    "SELECT i.organization, i.name, r.data FROM hub_identities i JOIN hub_resources r "
+    "ON r.organization = i.organization AND r.type = i.type AND r.project_name = '' AND r.name = i.name "
+    "WHERE i.id = ? AND i.type = ? AND NOT i.deleted"
+)
+_GUESTS = (
+    "SELECT r.data FROM hub_sharing s JOIN hub_resources r "
+    "ON r.organization = s.organization AND r.type = s.type AND r.name = s.name AND r.id = s.resource "
+    "WHERE s.organization = ? AND s.project = ?"
+)
 _SNAPSHOT = "SELECT data FROM hub_snapshots WHERE resource = ? AND version = ?"
 _USED = "SELECT count(*) FROM (SELECT 1 FROM hub_identities WHERE project = ? AND NOT deleted LIMIT ?)"
