@@ -19,6 +19,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.systems.platform.kinds import Cluster, Workload
 
 CM = Named("v1", "ConfigMap")
+DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 @pytest.mark.row(24)
@@ -157,6 +158,68 @@ async def test_many_objects_go_at_once_only_when_that_is_said_for_these_manifest
         await stage.ready(Workload, "team", "shop")
     left = await one.config_maps("web")
     assert [name for name in left if name.startswith("c")] == ["c0"]
+
+
+CARRIERS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: cups}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: cups.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Cup, plural: cups}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+"""
+CUP = Named("example.com/v1", "Cup")
+
+
+async def test_a_namespace_and_a_definition_that_leave_the_manifests_go_only_when_that_is_said(stage: Stage) -> None:
+    await stage.namespace("team")
+    one = await stage.imported("team", "one")
+    async with stage.working():
+        await stage.workload("team", "shop", CARRIERS + config_map("stays"), ["one"])
+        await stage.ready(Workload, "team", "shop")
+        place = {"name": "theirs", "namespace": "cups"}
+        await one.client.create(Untyped({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": place}))
+        await one.client.create(Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": place}))
+        stage.files["shop", "all.yaml"] = config_map("stays").encode()
+        await stage.nudge(Workload, "team", "shop")
+        told = await stage.until(
+            Workload, "team", "shop", lambda w: (w.get("status") or {}).get("objects") == 1 and _settled(w)
+        )
+        assert part_of(told, "one")["reason"] == "MassDelete"
+        assert await one.has(CUP, "theirs", "cups")
+        assert await one.has(CM, "theirs", "cups")
+        message = part_of(told, "one")["message"]
+        assert "Namespace cups: everything in it would go with it" in message
+        assert "CustomResourceDefinition cups.example.com: every object of its kind would go with it" in message
+        await stage.annotate(Workload, "team", "shop", {"hub.trimtab.dev/allow-mass-delete": told["status"]["digest"]})
+        await stage.ready(Workload, "team", "shop")
+    assert not await one.has(DEFINITION, "cups.example.com")
+
+
+async def test_a_deleted_workload_takes_its_namespace_and_its_definition_with_it(stage: Stage) -> None:
+    await stage.namespace("team")
+    one = await stage.imported("team", "one")
+    async with stage.working():
+        await stage.workload("team", "shop", CARRIERS, ["one"])
+        await stage.ready(Workload, "team", "shop")
+        await stage.delete(Workload, "team", "shop")
+        await stage.gone(Workload, "team", "shop")
+    assert not await one.has(DEFINITION, "cups.example.com")
+
+
+def _settled(workload: Document) -> bool:
+    return bool(condition_of(workload, "Ready")) and part_of(workload, "one").get("phase") in ("Ready", "Failed")
 
 
 async def test_a_restart_in_the_midst_leaves_no_orphan(stage: Stage) -> None:

@@ -11,14 +11,15 @@ reverse order; then the record is brought up to date.
 Guarantees: what we make is in the record before it is made, so a crash at any line leaves no orphan, and the next run
 ends where this one would have. What is not ours is neither changed nor deleted: deletions carry the uid, and only what
 has our label is deleted. Nothing is pruned after a failed apply. No more than five objects or 30 % of them are pruned at
-once, and never all because nothing is declared any more, unless `allow_mass_delete`. An object whose annotation
-`runtime.trimtab.dev/prune` is "false" stays, and is released.
+once, never all because nothing is declared any more, and nothing together with a Namespace or a CRD, which would take with
+it what is inside, whoever made it; unless `allow_mass_delete`. An object whose annotation `runtime.trimtab.dev/prune` is
+"false" stays, and is released.
 
 Assumes one execution at a time for an owner; a second one meets a conflict (409). The owner's controller empties its
 inventory (`apply(owner, (), allow_mass_delete=True)`) in a finalizer before the owner goes.
 
-Caveats: an owner is its uid. One that was made anew is another, and meets the objects of the first as foreign ones. A
-deleted Namespace or CRD takes with it what is inside, whoever made it. Pruned objects may linger for their finalizers.
+Caveats: an owner is its uid. One that was made anew is another, and meets the objects of the first as foreign ones. Pruned
+objects may linger for their finalizers.
 """
 
 from __future__ import annotations

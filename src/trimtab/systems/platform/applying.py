@@ -182,7 +182,7 @@ def _verdict(
     if refused:
         reasons = {one.reason for one in refused}
         reason = "NotOurs" if Reason.NOT_OURS in reasons else _REFUSED[refused[0].reason]
-        hints = [_HINTS[each].format(digest=manifests.digest) for each in _HINTS if each in reasons]
+        hints = dict.fromkeys(_HINTS[each].format(digest=manifests.digest) for each in _HINTS if each in reasons)
         return "Failed", reason, ". ".join((*hints, _listed([str(one) for one in refused])))
     if drifted:
         steps = (*plan.create, *plan.change)
@@ -207,13 +207,17 @@ _REFUSED = {
     Reason.UNOWNED: "AlreadyExists",
     Reason.DELETING: "BeingDeleted",
     Reason.MASS_DELETE: "MassDelete",
+    Reason.NAMESPACE: "MassDelete",
+    Reason.DEFINITION: "MassDelete",
+    Reason.HELD: "MassDelete",
     Reason.KEPT: "Kept",
 }
-
-
+_LET_GO = "To let so much go, annotate with hub.trimtab.dev/allow-mass-delete: {digest}"
 _HINTS = {
     Reason.UNOWNED: 'To take over what is there, annotate with hub.trimtab.dev/adopt: "true"',
-    Reason.MASS_DELETE: "To let so many go, annotate with hub.trimtab.dev/allow-mass-delete: {digest}",
+    Reason.MASS_DELETE: _LET_GO,
+    Reason.NAMESPACE: _LET_GO,
+    Reason.DEFINITION: _LET_GO,
 }
 
 
