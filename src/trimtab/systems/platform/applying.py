@@ -31,6 +31,9 @@ SHOWN = 5
 PATIENCE, EACH = 60.0, 0.25
 """Seconds that one cluster is given for a set, and for each of its objects: a slow one must not hold up the others."""
 
+UNWRITABLE = (TypeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+"""How a value may refuse to become JSON."""
+
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """How a set is to be treated on a cluster."""
@@ -74,6 +77,9 @@ class Applier:
             return _failed(before, Fault("ManifestsInvalid", str(error), again=False))
         except FAILURES as error:
             return _failed(_begun(before, manifests), of_call(error))
+        except UNWRITABLE as error:  # a surprise; its words may hold what is in a Secret
+            told = f"a value in them cannot be sent to the cluster ({type(error).__name__})"
+            return _failed(_begun(before, manifests), Fault("ManifestsInvalid", told, again=False))
 
     async def remove(self, target: ApiClient, holder: Holder) -> int:
         """Everything of the holder's set goes, and its anchor; how many objects that was. Fault when it cannot be."""
