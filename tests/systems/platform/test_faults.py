@@ -301,6 +301,17 @@ async def test_a_secret_that_is_missing_is_named(stage: Stage) -> None:
     assert "nowhere" in condition_of(told, "Ready")["message"]
 
 
+async def test_a_secret_whose_form_a_cluster_does_not_take_is_told_without_its_value(stage: Stage) -> None:
+    await stage.namespace("team")
+    await stage.imported("team", "one")
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {a: hush}}\n"
+    async with stage.working():
+        await stage.workload("team", "shop", secret, ["one"])
+        told = await stage.condition(Workload, "team", "shop", "Ready", "False", "ClustersFailed")
+    assert "Secret web/s: the server refused it with status 500" in part_of(told, "one")["message"]
+    assert "hush" not in str(told)
+
+
 async def test_no_secret_is_in_a_status_an_event_or_a_log(stage: Stage) -> None:
     await stage.namespace("team")
     hidden = "hush-hush-value"

@@ -63,8 +63,11 @@ class Failure(msgspec.Struct, frozen=True):
     error: StatusError
 
     def __str__(self) -> str:
-        """Of a Secret only the reason: a message may quote what is in it."""
-        return f"{self.entry}: {self.error.reason if self.entry.kind == 'Secret' else self.error.message}"
+        """Of a Secret only the reason, which a server may leave out: a message may quote what is in it."""
+        if self.entry.kind != "Secret":
+            return f"{self.entry}: {self.error.message}"
+        unnamed = f"the server refused it with status {self.error.code}; its words are not shown, they may quote values"
+        return f"{self.entry}: {self.error.reason or unnamed}"
 
 
 class InventoryFailed(Exception):  # noqa: N818 - it reads as what happened
