@@ -209,7 +209,8 @@ async def test_names_mean_the_own_project_first_then_what_is_shared_and_never_a_
         told = await stage.condition(Cluster, "team", "one", "BlueprintApplied", "False", "BlueprintAmbiguous")
         assert "infra, other" in condition_of(told, "Ready")["message"]
         assert "shared" in await one.config_maps("addons"), "nothing goes while nobody knows what is meant"
-        await blueprint(stage, "base")
+        await stage.addon("team", "lb", config_map("lb"))
+        await blueprint(stage, "base", "lb")
         await stage.nudge(Cluster, "team", "one")
         done = await stage.ready(Cluster, "team", "one")
     assert done["status"]["blueprint"] == {"name": "base"}
