@@ -44,7 +44,10 @@ async def test_what_was_made_before_a_failure_is_known_by_its_uid() -> None:
     ("error", "says"),
     [
         (StatusError(422, "Invalid", "data: hush"), "Secret default/s: Invalid"),
-        (StatusError(500, "", "hush"), "Secret default/s: the server refused it with status 500; its words are not shown"),
+        (
+            StatusError(500, "", "hush"),
+            "Secret default/s: the server refused it with status 500; its words are not shown",
+        ),
     ],
 )
 def test_why_a_secret_could_not_be_applied_is_told_without_what_is_in_it(error: StatusError, says: str) -> None:
