@@ -10,7 +10,8 @@ from trimtab.model.clock import SystemClock
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Untyped
 from trimtab.runtime.inventory import Inventory, InventoryFailed
-from trimtab.runtime.inventory.plan import LABEL
+from trimtab.runtime.inventory.keeper import Failure
+from trimtab.runtime.inventory.plan import LABEL, Entry
 
 MANAGER = "tests.trimtab.dev"
 
@@ -37,3 +38,20 @@ async def test_what_was_made_before_a_failure_is_known_by_its_uid() -> None:
     assert plan.refused == ()
     assert [step.entry.name for step in plan.change] == ["a"]
     await close()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (StatusError(422, "Invalid", "data: hush"), "Secret default/s: Invalid"),
+        (
+            StatusError(500, "", "hush"),
+            "Secret default/s: the server refused it with status 500; its words are not shown",
+        ),
+    ],
+)
+def test_why_a_secret_could_not_be_applied_is_told_without_what_is_in_it(error: StatusError, says: str) -> None:
+    entry = Entry(api_version="v1", kind="Secret", name="s", namespace="default")
+    told = str(Failure(entry, error))
+    assert told.startswith(says)
+    assert "hush" not in told

@@ -141,6 +141,48 @@ def test_nothing_declared_is_no_wish_to_delete_everything() -> None:
     assert names(plan([], [entry("a")], [live("a")], allow_mass_delete=True).prune) == ["a"]
 
 
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "cups.example.com"},
+}
+
+
+def there(document: Document) -> Document:
+    return {**document, "metadata": {**document["metadata"], "uid": document["kind"], "labels": {LABEL: "us"}}}
+
+
+@pytest.mark.parametrize(
+    ("carrier", "says"),
+    [
+        (NAMESPACE, "Namespace shop: everything in it would go with it, whoever made it"),
+        (DEFINITION, "CustomResourceDefinition cups.example.com: every object of its kind would go with it"),
+    ],
+)
+def test_what_takes_others_with_it_goes_only_when_that_is_allowed(carrier: Document, says: str) -> None:
+    recorded, found = [entry("b"), entry_of(carrier)], [live("b"), there(carrier)]
+    made = plan([document("b")], recorded, found)
+    assert (made.prune, [str(refusal).startswith(says) for refusal in made.refused]) == ((), [True])
+    allowed = plan([document("b")], recorded, found, allow_mass_delete=True)
+    assert (names(allowed.prune), allowed.refused) == ([carrier["metadata"]["name"]], ())
+
+
+def test_nothing_else_goes_while_a_namespace_is_held() -> None:
+    recorded = [entry("a"), entry("b"), entry_of(NAMESPACE)]
+    made = plan([document("b")], recorded, [live("a"), live("b"), there(NAMESPACE)])
+    assert made.prune == ()
+    assert [str(refusal) for refusal in made.refused][1:] == [
+        "ConfigMap n/a: it stays while others of the same deletion are held"
+    ]
+
+
+def test_a_namespace_of_another_group_is_an_object_like_any() -> None:
+    other = {**NAMESPACE, "apiVersion": "example.com/v1"}
+    made = plan([document("b")], [entry("b"), entry_of(other)], [live("b"), there(other)])
+    assert names(made.prune) == ["shop"]
+
+
 def test_namespaces_and_definitions_come_first_and_go_last() -> None:
     kinds = [("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")]
     kinds += [

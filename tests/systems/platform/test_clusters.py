@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.systems.platform.stage import Document, Site, Stage, condition_of, config_map, kubeconfig, part_of
@@ -94,6 +95,40 @@ async def test_an_addon_waits_for_one_that_fails_and_others_go_on(stage: Stage) 
         await stage.ready(Cluster, "team", "one")
 
 
+ODD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: odd}\ndata: {a: 99999999999999999999999}\n"
+
+
+async def test_an_addon_with_a_value_that_json_cannot_say_is_told_and_others_go_on(stage: Stage) -> None:
+    await stage.namespace("team")
+    await stage.addon("team", "odd", ODD)
+    await stage.addon("team", "well", config_map("well"))
+    await blueprint(stage, "base", "odd", "well")
+    await stage.imported("team", "one", blueprint="base")
+    async with stage.working():
+        told = await stage.condition(Cluster, "team", "one", "BlueprintApplied", "False", "AddonsFailed")
+    assert part_of(told, "odd", "addons")["reason"] == "ManifestsInvalid"
+    assert "addon.yaml, document 1: data.a" in part_of(told, "odd", "addons")["message"]
+    assert part_of(told, "well", "addons")["phase"] == "Ready"
+
+
+@pytest.mark.parametrize("surprise", [TypeError, OverflowError, RecursionError, msgspec.EncodeError])
+async def test_an_addon_that_cannot_be_written_for_the_wire_is_told_and_others_go_on(
+    stage: Stage, surprise: type[Exception]
+) -> None:
+    await stage.namespace("team")
+    await stage.addon("team", "odd", config_map("odd"))
+    await stage.addon("team", "well", config_map("well"))
+    await blueprint(stage, "base", "odd", "well")
+    one = await stage.imported("team", "one", blueprint="base")
+    one.wire.refuse = lambda call: surprise("hush") if call.path.endswith("/configmaps/odd") else None
+    async with stage.working():
+        told = await stage.condition(Cluster, "team", "one", "BlueprintApplied", "False", "AddonsFailed")
+    assert part_of(told, "odd", "addons")["reason"] == "ManifestsInvalid"
+    assert surprise.__name__ in part_of(told, "odd", "addons")["message"]
+    assert "hush" not in part_of(told, "odd", "addons")["message"]
+    assert part_of(told, "well", "addons")["phase"] == "Ready"
+
+
 async def test_an_addon_that_leaves_the_blueprint_leaves_the_cluster(stage: Stage) -> None:
     await stage.namespace("team")
     await stage.addon("team", "mesh", config_map("mesh"))
@@ -174,7 +209,8 @@ async def test_names_mean_the_own_project_first_then_what_is_shared_and_never_a_
         told = await stage.condition(Cluster, "team", "one", "BlueprintApplied", "False", "BlueprintAmbiguous")
         assert "infra, other" in condition_of(told, "Ready")["message"]
         assert "shared" in await one.config_maps("addons"), "nothing goes while nobody knows what is meant"
-        await blueprint(stage, "base")
+        await stage.addon("team", "lb", config_map("lb"))
+        await blueprint(stage, "base", "lb")
         await stage.nudge(Cluster, "team", "one")
         done = await stage.ready(Cluster, "team", "one")
     assert done["status"]["blueprint"] == {"name": "base"}

@@ -19,6 +19,7 @@ from trimtab.model.scheme import Untyped
 from trimtab.systems.platform.kinds import Cluster, Workload
 
 CM = Named("v1", "ConfigMap")
+DEFINITION = Named("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 @pytest.mark.row(24)
@@ -159,6 +160,68 @@ async def test_many_objects_go_at_once_only_when_that_is_said_for_these_manifest
     assert [name for name in left if name.startswith("c")] == ["c0"]
 
 
+CARRIERS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: cups}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: cups.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Cup, plural: cups}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+"""
+CUP = Named("example.com/v1", "Cup")
+
+
+async def test_a_namespace_and_a_definition_that_leave_the_manifests_go_only_when_that_is_said(stage: Stage) -> None:
+    await stage.namespace("team")
+    one = await stage.imported("team", "one")
+    async with stage.working():
+        await stage.workload("team", "shop", CARRIERS + config_map("stays"), ["one"])
+        await stage.ready(Workload, "team", "shop")
+        place = {"name": "theirs", "namespace": "cups"}
+        await one.client.create(Untyped({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": place}))
+        await one.client.create(Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": place}))
+        stage.files["shop", "all.yaml"] = config_map("stays").encode()
+        await stage.nudge(Workload, "team", "shop")
+        told = await stage.until(
+            Workload, "team", "shop", lambda w: (w.get("status") or {}).get("objects") == 1 and _settled(w)
+        )
+        assert part_of(told, "one")["reason"] == "MassDelete"
+        assert await one.has(CUP, "theirs", "cups")
+        assert await one.has(CM, "theirs", "cups")
+        message = part_of(told, "one")["message"]
+        assert "Namespace cups: everything in it would go with it" in message
+        assert "CustomResourceDefinition cups.example.com: every object of its kind would go with it" in message
+        await stage.annotate(Workload, "team", "shop", {"hub.trimtab.dev/allow-mass-delete": told["status"]["digest"]})
+        await stage.ready(Workload, "team", "shop")
+    assert not await one.has(DEFINITION, "cups.example.com")
+
+
+async def test_a_deleted_workload_takes_its_namespace_and_its_definition_with_it(stage: Stage) -> None:
+    await stage.namespace("team")
+    one = await stage.imported("team", "one")
+    async with stage.working():
+        await stage.workload("team", "shop", CARRIERS, ["one"])
+        await stage.ready(Workload, "team", "shop")
+        await stage.delete(Workload, "team", "shop")
+        await stage.gone(Workload, "team", "shop")
+    assert not await one.has(DEFINITION, "cups.example.com")
+
+
+def _settled(workload: Document) -> bool:
+    return bool(condition_of(workload, "Ready")) and part_of(workload, "one").get("phase") in ("Ready", "Failed")
+
+
 async def test_a_restart_in_the_midst_leaves_no_orphan(stage: Stage) -> None:
     await stage.namespace("team")
     one = await stage.imported("team", "one")
@@ -236,6 +299,17 @@ async def test_a_secret_that_is_missing_is_named(stage: Stage) -> None:
     async with stage.working():
         told = await stage.condition(Cluster, "team", "one", "Ready", "False", "SecretMissing")
     assert "nowhere" in condition_of(told, "Ready")["message"]
+
+
+async def test_a_secret_whose_form_a_cluster_does_not_take_is_told_without_its_value(stage: Stage) -> None:
+    await stage.namespace("team")
+    await stage.imported("team", "one")
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {a: hush}}\n"
+    async with stage.working():
+        await stage.workload("team", "shop", secret, ["one"])
+        told = await stage.condition(Workload, "team", "shop", "Ready", "False", "ClustersFailed")
+    assert "Secret web/s: the server refused it with status 500" in part_of(told, "one")["message"]
+    assert "hush" not in str(told)
 
 
 async def test_no_secret_is_in_a_status_an_event_or_a_log(stage: Stage) -> None:

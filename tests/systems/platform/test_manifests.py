@@ -78,6 +78,43 @@ def test_what_is_no_manifest_is_refused_with_its_place(content: str, says: str) 
     assert says in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (".nan", "nan is not a number in JSON"),
+        ("-.inf", "-inf is not a number in JSON"),
+        ("1e400", "inf is not a number in JSON"),
+        ("18446744073709551616", "larger than 64 bits can say: quote it"),
+        ("-9223372036854775809", "larger than 64 bits can say: quote it"),
+        ("!!binary aGVsbG8=", "of type bytes cannot be said in JSON: quote it"),
+        ("!!timestamp 2020-01-01", "of type date cannot be said in JSON: quote it"),
+        ("!!set {hello}", "of type set cannot be said in JSON"),
+        ("!!pairs [hello: 1]", "of type tuple cannot be said in JSON"),
+    ],
+)
+def test_a_value_that_json_cannot_say_is_refused_with_its_place_and_field(value: str, says: str) -> None:
+    odd = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: b}}\ndata: {{list: [1, {{x: {value}}}]}}\n"
+    with pytest.raises(Unfit, match=r"^a\.yaml, document 2: data\.list\[1\]\.x") as refused:
+        read({"a.yaml": (config_map("a") + odd).encode()})
+    assert says in str(refused.value)
+    assert "hello" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        ("18446744073709551615", 18446744073709551615),
+        ("-9223372036854775808", -9223372036854775808),
+        ("2020-01-01", "2020-01-01"),
+        ("{1: x, yes: z}", {"1": "x", "true": "z"}),
+        ("1.5", 1.5),
+    ],
+)
+def test_values_are_read_as_kubectl_reads_them(value: str, meant: Any) -> None:
+    (found,) = read({"a": f"apiVersion: v1\nkind: X\nmetadata: {{name: b}}\nspec: {value}\n".encode()}).documents
+    assert found["spec"] == meant
+
+
 def test_size_number_and_depth_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unfit, match="larger than 4 MiB"):
         read({"a": b" " * (manifests.MAX_FILE + 1)})

@@ -11,14 +11,15 @@ reverse order; then the record is brought up to date.
 Guarantees: what we make is in the record before it is made, so a crash at any line leaves no orphan, and the next run
 ends where this one would have. What is not ours is neither changed nor deleted: deletions carry the uid, and only what
 has our label is deleted. Nothing is pruned after a failed apply. No more than five objects or 30 % of them are pruned at
-once, and never all because nothing is declared any more, unless `allow_mass_delete`. An object whose annotation
-`runtime.trimtab.dev/prune` is "false" stays, and is released.
+once, never all because nothing is declared any more, and nothing together with a Namespace or a CRD, which would take with
+it what is inside, whoever made it; unless `allow_mass_delete`. An object whose annotation `runtime.trimtab.dev/prune` is
+"false" stays, and is released.
 
 Assumes one execution at a time for an owner; a second one meets a conflict (409). The owner's controller empties its
 inventory (`apply(owner, (), allow_mass_delete=True)`) in a finalizer before the owner goes.
 
-Caveats: an owner is its uid. One that was made anew is another, and meets the objects of the first as foreign ones. A
-deleted Namespace or CRD takes with it what is inside, whoever made it. Pruned objects may linger for their finalizers.
+Caveats: an owner is its uid. One that was made anew is another, and meets the objects of the first as foreign ones. Pruned
+objects may linger for their finalizers.
 """
 
 from __future__ import annotations
@@ -62,8 +63,11 @@ class Failure(msgspec.Struct, frozen=True):
     error: StatusError
 
     def __str__(self) -> str:
-        """Of a Secret only the reason: a message may quote what is in it."""
-        return f"{self.entry}: {self.error.reason if self.entry.kind == 'Secret' else self.error.message}"
+        """Of a Secret only the reason, which a server may leave out: a message may quote what is in it."""
+        if self.entry.kind != "Secret":
+            return f"{self.entry}: {self.error.message}"
+        unnamed = f"the server refused it with status {self.error.code}; its words are not shown, they may quote values"
+        return f"{self.entry}: {self.error.reason or unnamed}"
 
 
 class InventoryFailed(Exception):  # noqa: N818 - it reads as what happened

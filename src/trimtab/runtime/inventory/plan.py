@@ -62,6 +62,9 @@ class Reason(enum.Enum):
     DELETING = "it is being deleted: it is made again when it is gone"
     KEPT = f"its annotation {PRUNE} says that it stays; it is released from the inventory"
     MASS_DELETE = "too many objects would go at once: allow the mass deletion if it is meant"
+    NAMESPACE = "everything in it would go with it, whoever made it: allow the mass deletion if it is meant"
+    DEFINITION = "every object of its kind would go with it, whoever made it: allow the mass deletion if it is meant"
+    HELD = "it stays while others of the same deletion are held"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -141,8 +144,8 @@ def planned(
         else:
             unchanged.append(step)
     prune, kept, forget = _leaving(inventory, declared, recorded, live)
-    if not allow_mass_delete and _is_mass(len(prune), len(recorded), bool(declared)):
-        kept += [Refusal(step.entry, Reason.MASS_DELETE) for step in prune]
+    if not allow_mass_delete and (guarded := held(prune, len(recorded), bool(declared))):
+        kept += guarded
         prune = []
     return Plan(
         owner=owner,
@@ -192,8 +195,14 @@ def _leaving(
     return prune, kept, forget
 
 
-def _is_mass(leaving: int, recorded: int, anything_left: bool) -> bool:
-    return leaving > max(FEW, recorded * SHARE // 100) or (leaving > 0 and not anything_left)
+def held(leaving: Sequence[Step], recorded: int, anything_left: bool) -> list[Refusal]:
+    """Why these must not go unless that is allowed, what takes others with it first; nothing when they may. All or none."""
+    many = len(leaving) > max(FEW, recorded * SHARE // 100) or (bool(leaving) and not anything_left)
+    carriers = [Refusal(step.entry, _CARRIERS[kind]) for step in leaving if (kind := _kind(step.entry)) in _CARRIERS]
+    if not many and not carriers:
+        return []
+    why = Reason.MASS_DELETE if many else Reason.HELD
+    return [*carriers, *(Refusal(step.entry, why) for step in leaving if _kind(step.entry) not in _CARRIERS)]
 
 
 def entry_of(document: Document, live: Document | None = None) -> Entry:
@@ -214,9 +223,18 @@ def labelled(document: Document, inventory: str) -> Document:
 
 
 def _rank(entry: Entry) -> int:
-    return _RANKS.get((entry.api_version.rpartition("/")[0], entry.kind), _OTHERS)
+    return _RANKS.get(_kind(entry), _OTHERS)
 
 
+def _kind(entry: Entry) -> tuple[str, str]:
+    return entry.identity.group, entry.kind
+
+
+_CARRIERS = {
+    ("", "Namespace"): Reason.NAMESPACE,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Reason.DEFINITION,
+}
+"""What takes with it what others have made."""
 _ORDER = (
     (("", "Namespace"),),
     (("apiextensions.k8s.io", "CustomResourceDefinition"),),

@@ -31,6 +31,9 @@ SHOWN = 5
 PATIENCE, EACH = 60.0, 0.25
 """Seconds that one cluster is given for a set, and for each of its objects: a slow one must not hold up the others."""
 
+UNWRITABLE = (TypeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+"""How a value may refuse to become JSON."""
+
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """How a set is to be treated on a cluster."""
@@ -74,6 +77,9 @@ class Applier:
             return _failed(before, Fault("ManifestsInvalid", str(error), again=False))
         except FAILURES as error:
             return _failed(_begun(before, manifests), of_call(error))
+        except UNWRITABLE as error:  # a surprise; its words may hold what is in a Secret
+            told = f"a value in them cannot be sent to the cluster ({type(error).__name__})"
+            return _failed(_begun(before, manifests), Fault("ManifestsInvalid", told, again=False))
 
     async def remove(self, target: ApiClient, holder: Holder) -> int:
         """Everything of the holder's set goes, and its anchor; how many objects that was. Fault when it cannot be."""
@@ -81,6 +87,19 @@ class Applier:
             return await within(self._clock, PATIENCE + MAX_DOCUMENTS * EACH, self._removed(target, holder))
         except FAILURES as error:
             raise of_call(error) from None
+
+    async def leaving(self, target: ApiClient, holder: Holder) -> tuple[Step, ...]:
+        """What `remove` would delete; it only reads. Fault when it cannot be known."""
+        try:
+            return await within(self._clock, PATIENCE + MAX_DOCUMENTS * EACH, self._would_go(target, holder))
+        except FAILURES as error:
+            raise of_call(error) from None
+
+    async def _would_go(self, target: ApiClient, holder: Holder) -> tuple[Step, ...]:
+        anchor = await anchors.find(target, holder)
+        if anchor is None:
+            return ()
+        return (await self._inventory(target).plan(anchor, (), allow_mass_delete=True)).prune
 
     async def _removed(self, target: ApiClient, holder: Holder) -> int:
         anchor = await anchors.find(target, holder)
@@ -156,6 +175,12 @@ async def _placed(target: ApiClient, manifests: Manifests, namespace: str) -> li
     return made
 
 
+def listed(told: list[str]) -> str:
+    """The first few, and how many more."""
+    more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+    return "; ".join(told[:SHOWN]) + more
+
+
 def _judged(before: Part, manifests: Manifests, plan: Plan, drifted: int, *, known: bool = False) -> Outcome:
     """`known`: it was applied before, and others changed it since; that is left to them."""
     found = [(step, _health(step)) for step in (*plan.unchanged, *plan.change)]
@@ -182,17 +207,17 @@ def _verdict(
     if refused:
         reasons = {one.reason for one in refused}
         reason = "NotOurs" if Reason.NOT_OURS in reasons else _REFUSED[refused[0].reason]
-        hints = [_HINTS[each].format(digest=manifests.digest) for each in _HINTS if each in reasons]
-        return "Failed", reason, ". ".join((*hints, _listed([str(one) for one in refused])))
+        hints = dict.fromkeys(_HINTS[each].format(digest=manifests.digest) for each in _HINTS if each in reasons)
+        return "Failed", reason, ". ".join((*hints, listed([str(one) for one in refused])))
     if drifted:
         steps = (*plan.create, *plan.change)
-        return "Degraded", "Drifted", "changed by others: " + _listed([str(step.entry) for step in steps])
+        return "Degraded", "Drifted", "changed by others: " + listed([str(step.entry) for step in steps])
     if plan.create:
-        return "Progressing", "Applying", "not there yet: " + _listed([str(step.entry) for step in plan.create])
+        return "Progressing", "Applying", "not there yet: " + listed([str(step.entry) for step in plan.create])
     for state, phase, reason in _STATES:
         those = [f"{step.entry}: {one.reason}" for step, one in found if one.state is state]
         if those:
-            return phase, reason, _listed(those)
+            return phase, reason, listed(those)
     return "Ready", "Healthy", ""
 
 
@@ -207,13 +232,17 @@ _REFUSED = {
     Reason.UNOWNED: "AlreadyExists",
     Reason.DELETING: "BeingDeleted",
     Reason.MASS_DELETE: "MassDelete",
+    Reason.NAMESPACE: "MassDelete",
+    Reason.DEFINITION: "MassDelete",
+    Reason.HELD: "MassDelete",
     Reason.KEPT: "Kept",
 }
-
-
+_LET_GO = "To let so much go, annotate with hub.trimtab.dev/allow-mass-delete: {digest}"
 _HINTS = {
     Reason.UNOWNED: 'To take over what is there, annotate with hub.trimtab.dev/adopt: "true"',
-    Reason.MASS_DELETE: "To let so many go, annotate with hub.trimtab.dev/allow-mass-delete: {digest}",
+    Reason.MASS_DELETE: _LET_GO,
+    Reason.NAMESPACE: _LET_GO,
+    Reason.DEFINITION: _LET_GO,
 }
 
 
@@ -228,8 +257,3 @@ def _begun(before: Part, manifests: Manifests) -> Part:
 
 def _failed(before: Part, fault: Fault) -> Outcome:
     return Outcome(part=before.replace(phase="Failed", reason=fault.reason, message=fault.message), again=fault.again)
-
-
-def _listed(told: list[str]) -> str:
-    more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-    return "; ".join(told[:SHOWN]) + more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -31,6 +32,13 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
 
     blueprint: Blueprint
     addons: tuple[Chosen, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of which blueprint it is and which addons are in it, so the same for all clusters: what consent is given to."""
+        found = self.blueprint
+        told = (found.namespace, found.name, found.version(), sorted(chosen.name for chosen in self.addons))
+        return f"sha256:{hashlib.sha256(msgspec.json.encode(told)).hexdigest()}"
 
 
 async def whole(client: Client, api: ApiClient, name: str, version: str, project: str) -> Whole:

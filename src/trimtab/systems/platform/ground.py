@@ -21,7 +21,8 @@ REACHABLE = "Reachable"
 ADOPT = "hub.trimtab.dev/adopt"
 """Annotation of a Workload or an Addon: "true" takes over objects on clusters that belong to nobody."""
 ALLOW_MASS_DELETE = "hub.trimtab.dev/allow-mass-delete"
-"""Annotation of a Workload or an Addon: the digest of the manifests for which many objects may go at once."""
+"""Annotation: the digest of that for which many objects may go at once. Of a Workload or an Addon the manifests; of a
+Cluster what its blueprint comes to."""
 FORCE_DELETE = "hub.trimtab.dev/force-delete"
 """Annotation: "true" lets a resource go although a cluster cannot be reached; what is there stays there."""
 

@@ -1,37 +1,34 @@
 """One cluster: provisioned, reached, and brought to its blueprint.
 
 Three conditions tell it apart: Reachable (its API answers us), BlueprintApplied (every addon is there and well) and Ready
-(both). Per addon the status says how far it is. What no longer belongs to the blueprint is found on the cluster itself, by
-its anchors, so nothing is forgotten with a status.
+(both). Per addon the status says how far it is. What no longer belongs to the blueprint is the work of `leaving`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from trimtab.client.api import ApiClient
 from trimtab.client.protocol import Client, Query
-from trimtab.client.transport import FAILURES
 from trimtab.model.clock import Clock
 from trimtab.model.conditions import Condition
 from trimtab.runtime import Result
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.objects import is_deleting
 from trimtab.runtime.status import condition, ready, write_status
-from trimtab.systems.platform import anchors
 from trimtab.systems.platform.applying import Outcome, Wish
 from trimtab.systems.platform.blueprints import Chosen, Whole, whole
-from trimtab.systems.platform.faults import Fault, counted, cut, of_call
+from trimtab.systems.platform.faults import Fault, counted, cut
 from trimtab.systems.platform.ground import ADOPT, ALLOW_MASS_DELETE, REACHABLE, Ground, is_forced, was_reached
 from trimtab.systems.platform.kinds import Cluster, ClusterStatus, Part, Workload
 from trimtab.systems.platform.kinds.cluster import AppliedBlueprint
+from trimtab.systems.platform.leaving import KIND, Leaving
 from trimtab.systems.platform.managing import Managing
 from trimtab.systems.platform.probing import probe
 
 RETRY, SOON, LEAST = 15.0, 3.0, 1.0
-KIND = "Cluster"
 APPLIED = "BlueprintApplied"
 
 
@@ -39,6 +36,7 @@ class Keeping:
     def __init__(self, ground: Ground, client: Client, clock: Clock, events: Recorder) -> None:
         self._ground, self._client, self._clock, self._events = ground, client, clock, events
         self._managing = Managing(client, clock, events)
+        self._leaving = Leaving(ground, events)
 
     async def keep(self, cluster: Cluster) -> Result | None:
         flavour = cluster.spec.config.flavour()
@@ -128,7 +126,7 @@ class Keeping:
                 parts[chosen.name] = known.replace(phase="Waiting", reason="DependencyNotReady", message=message)
                 continue
             parts[chosen.name] = await self._addon(cluster, target, chosen, known)
-        left = await self._pruned(cluster, target, parts)
+        left = await self._leaving.unwanted(cluster, target, status, wanted)
         parts |= left
         ok, reason, message = _verdict(wanted, parts)
         generation = cluster.metadata.generation or UNSET
@@ -138,7 +136,7 @@ class Keeping:
             self._events.normal(cluster, "BlueprintApplied", f"blueprint {wanted.blueprint.name} is there and well")
         status = status.replace(
             phase="Ready" if ok else "Progressing" if reason in ("Progressing", "Waiting") else "Degraded",
-            blueprint=_applied(cluster, wanted) if wanted else UNSET,
+            blueprint=status.blueprint if left and status.blueprint else _applied(cluster, wanted),
             addons=tuple(parts[name] for name in sorted(parts)) if parts else UNSET,
             conditions=conditions,
         )
@@ -176,30 +174,13 @@ class Keeping:
         self._told(cluster, known, outcome)
         return outcome.part
 
-    async def _pruned(self, cluster: Cluster, target: ApiClient, wanted: Mapping[str, Part]) -> dict[str, Part]:
-        """Addons that are on the cluster and no longer in its blueprint; the parts of those that could not go yet."""
-        holder = await self._ground.holder(KIND, cluster.namespace, cluster.name)
-        left: dict[str, Part] = {}
-        try:
-            there = await anchors.parts(target, holder)
-        except FAILURES as error:
-            raise of_call(error) from None
-        for name in sorted(there.keys() - wanted.keys(), reverse=True):
-            try:
-                own = await self._ground.holder(KIND, cluster.namespace, cluster.name, name)
-                gone = await self._ground.applier.remove(target, own)
-                self._events.normal(cluster, "AddonRemoved", f"removed addon {name} with {counted(gone, 'object')}")
-            except Fault as fault:
-                left[name] = Part(name=name, phase="Removing", reason=fault.reason, message=fault.message)
-        return left
-
     async def _emptied(self, cluster: Cluster) -> None:
         workloads = (await self._client.list(Workload, Query())).items
         on = sorted(f"{w.namespace}/{w.name}" for w in workloads if isinstance(w, Workload) and _is_on(w, cluster))
         if on:
             raise Fault("InUse", f"waits for workloads to leave it: {', '.join(on[:5])}")
         try:
-            left = await self._pruned(cluster, await self._ground.target(cluster), {})
+            left = await self._leaving.everything(cluster, await self._ground.target(cluster))
         except Fault as fault:
             if not was_reached(cluster):
                 return
@@ -244,7 +225,10 @@ def _said(part: Part) -> str:
     return f" ({part.message})" if part.message else ""
 
 
-def _applied(cluster: Cluster, wanted: Whole) -> AppliedBlueprint:
+def _applied(cluster: Cluster, wanted: Whole | None) -> AppliedBlueprint | UnsetType:
+    """What it is brought to. While something of the former is left, that is still told: by it one sees what was said since."""
+    if wanted is None:
+        return UNSET
     found = wanted.blueprint
     return AppliedBlueprint(
         name=found.name,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.model.plain import NotPlain, check_plain
 from trimtab.model.yaml import YamlError, load_all
 from trimtab.systems.platform.faults import without_tag
 
@@ -143,6 +144,10 @@ def _unfolding(place: str, value: Any, known: dict[int, int]) -> int:
 
 
 def _check(place: str, document: Document) -> None:
+    try:
+        check_plain(document)
+    except NotPlain as error:
+        raise Unfit(f"{place}: {error}") from None
     for field in ("apiVersion", "kind"):
         if not isinstance(document.get(field), str) or not document[field]:
             raise Unfit(f"{place}: {field} is missing")
