@@ -133,8 +133,8 @@ class Zones:
         raise contract.Missing(f"PowerDNS has no zone for {account}")
 
     async def _ask(self, method: str, zone: str = "", **body: Any) -> Any:
-        url = f"{os.environ['PDNS_URL']}/servers/localhost/zones" + (f"/{zone}" if zone else "")
         try:
+            url = f"{os.environ['PDNS_URL']}/servers/localhost/zones" + (f"/{zone}" if zone else "")
             async with aiohttp.request(method, url, headers={"X-API-Key": os.environ["PDNS_KEY"]}, **body) as answer:
                 if answer.status == 422:
                     raise contract.Refused([("spec", (await answer.json())["error"])])
@@ -142,6 +142,8 @@ class Zones:
                 return None if answer.status == 204 else await answer.json()
         except aiohttp.ClientError as error:
             raise contract.Down(f"PowerDNS: {error}") from None
+        except KeyError as missing:
+            raise contract.Down(f"PowerDNS: {missing} is not set in the environment") from None
 
 
 SYSTEM = System(name="zones", hub=(HubKind(cls=Zone, accessor=Zones, defaulter=in_order),))

@@ -12,11 +12,13 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from trimtab.cli.access import Access, Session, session
-from trimtab.cli.codes import OK, USAGE, Problem, run
+from trimtab.cli.codes import NOT_FOUND, OK, USAGE, Problem, run
 from trimtab.cli.tables import Printer, shown
 from trimtab.cli.targets import namespace_of, targets
 from trimtab.client.artifacts import artifacts, download, upload
+from trimtab.client.discovery import ApiResource
 from trimtab.client.protocol import Named
+from trimtab.client.transport import Call, document_of
 
 STANDARD = "-"
 PIECE = 256 * 1024
@@ -99,7 +101,17 @@ async def _whose(server: Session, word: str) -> Whose:
         raise Problem(f'"{word}" is not of the form kind/name, as workload/web', USAGE)
     (target,) = await targets(server, [word])
     resource = target.resource
+    await _check_files(server, resource)
     return Whose(Named(resource.api_version, resource.kind), target.names[0], namespace_of(server, resource))
+
+
+async def _check_files(server: Session, resource: ApiResource) -> None:
+    """Problem when objects of this kind have no files: else it would be told that the object is not found."""
+    path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    answer = await server.client.transport.call(Call(method="GET", path=path))
+    served = {each.get("name") for each in document_of(answer.body).get("resources") or ()}
+    if f"{resource.plural}/artifacts" not in served:
+        raise Problem(f"objects of kind {resource.kind} have no files", NOT_FOUND)
 
 
 async def _standard_input() -> AsyncIterator[bytes]:

@@ -137,8 +137,8 @@ async def _is_served(client: ApiClient, definition: dict[str, Any]) -> bool:
     try:
         await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
     except StatusError as error:
-        if error.code in (429, 503):
-            return True  # somebody does, whose service is away or busy: it holds up nobody else
+        if error.code == 429 or error.code >= 500:
+            return True  # somebody does, whose service is away, busy or broken: it holds up nobody else
         if error.code != 404:
             raise
         return False
@@ -146,12 +146,12 @@ async def _is_served(client: ApiClient, definition: dict[str, Any]) -> bool:
 
 
 async def _served(client: ApiClient, kind: type[Resource], *, away: bool = False) -> None:
-    """Returns when it is. `away`: also when the service that holds it does not answer now."""
+    """Returns when it is. `away`: also when the service that holds it does not answer now, or not well."""
     while True:
         try:
             await client.list(kind, Query(metadata_only=True, fields="metadata.name=none"))
         except StatusError as error:
-            if away and error.code == 503:
+            if away and error.code >= 500:
                 return
             if error.code not in (404, 429, 503):
                 raise

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_said_and_leaves_no_file(shell: Shell) -> None:
         (("get", "b", "note"), 2, "kind/name"),
         (("put", "letter/b", "note"), 2, "note is no file"),
         (("list", "letter/b", "--output", "xml"), 2, "xml"),
-        (("list", "configmap/b"), 3, ""),
+        (("list", "configmap/b"), 3, "objects of kind ConfigMap have no files"),
     ):
         done = shell.artifacts(*words)
         assert (done.returncode, says in done.stderr.decode()) == (code, True), (words, done)

@@ -176,8 +176,10 @@ def test_what_makes_no_kind_is_told(text: str, why: str) -> None:
 
 
 def test_a_kind_needs_a_group_and_a_version() -> None:
-    with pytest.raises(ProtoError, match="neither group nor version"):
+    with pytest.raises(ProtoError, match="has no group and version: give GROUP/VERSION=FILE"):
         load(SOURCES)
+    with pytest.raises(ProtoError, match="has no version: give"):
+        load(SOURCES, group="desk")
 
 
 @given(text=st.text(alphabet='message{}[]()<>=;,"/*\n abstring1.', max_size=120))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from trimtab.hub.compose import Hub
 from trimtab.hub.contract import Down
 from trimtab.hub.storage.sqlite import SqliteStorage
@@ -22,22 +24,26 @@ class Lamp(HubResource, group="harbour", version="v1"):
 
 
 class Away:
-    """An accessor whose service cannot be reached."""
+    """An accessor whose service cannot be reached, or that is broken itself."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("get", "list", "apply", "delete", "status"):
             raise AttributeError(name)
 
         async def refuse(*_: Any) -> Any:
-            raise Down("the harbour does not answer")
+            raise self._error
 
         return refuse
 
 
-async def test_controllers_are_made_ready_while_a_service_is_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [Down("the harbour does not answer"), KeyError("HARBOUR_URL")])
+async def test_controllers_are_made_ready_while_a_service_is_away(tmp_path: Path, error: Exception) -> None:
     server = Server(MemoryStore())
     await server.start()
-    lamps = HubKind(cls=Lamp, accessor=Away)
+    lamps = HubKind(cls=Lamp, accessor=lambda: Away(error))
     hub = Hub(server, (lamps,), SqliteStorage(tmp_path / "hub.db"))
     await hub.start()
     try:

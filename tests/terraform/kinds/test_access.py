@@ -50,6 +50,11 @@ def test_a_kubeconfig_is_used_from_the_configuration_and_from_the_environment(tm
     assert access(Settings(kubeconfig=path, project="ours"), {}).project == "ours"
 
 
+def test_a_kubeconfig_that_the_environment_names_and_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoAccess, match=r"KUBECONFIG names \.trimtab/none, and there is no such file here"):
+        access(Settings(), {"KUBECONFIG": ".trimtab/none", "HOME": str(tmp_path)})
+
+
 def test_a_token_file_lies_beside_its_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from a file\n")
     assert access(Settings(kubeconfig=kubeconfig(tmp_path, tokenFile="token")), {}).token == "from a file"

@@ -52,7 +52,10 @@ def load(
     said = _option(root.options, "kind") or {}
     group, version = group or said.get("group", ""), version or said.get("version", "")
     if not group or not version:
-        raise ProtoError(f"{root.name} says neither group nor version: give them, or its option (hub.kind)")
+        lacks = " and ".join(word for word, said in (("group", group), ("version", version)) if not said)
+        raise ProtoError(
+            f"{root.name} has no {lacks}: give GROUP/VERSION=FILE, or the option (trimtab.hub.common.kind)"
+        )
     walk = _Walk(known)
     schema = walk.message(root, name, ())
     properties = schema["properties"]
