@@ -1,4 +1,4 @@
-"""Two hubs on one PostgreSQL, asked over HTTP while everything under them breaks: the database dies in the midst of applies,
+"""Three hubs on one PostgreSQL, asked over HTTP while everything under them breaks: the database dies in the midst of applies,
 connections are cut, a hub stands still, a hub is killed. All that was asked and answered is written down, and must be a
 history of one hub that never forgot.
 """
@@ -223,18 +223,18 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def replicas(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
+async def replicas(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[tuple[Replica, ...]]:
     async with contextlib.AsyncExitStack() as stack:
         made = []
-        for name in ("one", "two"):
+        for name in ("one", "two", "three"):
             made.append(Replica(tmp_path, name, postgres.url))
             stack.push_async_callback(made[-1].stop)
-        yield made[0], made[1]
+        yield tuple(made)
 
 
 @pytest.fixture
-async def notes(replicas: tuple[Replica, Replica]) -> AsyncIterator[Notebook]:
-    """Clients at work on both."""
+async def notes(replicas: tuple[Replica, ...]) -> AsyncIterator[Notebook]:
+    """Clients at work on all."""
     notes = Notebook()
     for name in COUNTERS:
         await replicas[0].send("POST", URL, letter(name, "0"))
@@ -245,7 +245,7 @@ async def notes(replicas: tuple[Replica, Replica]) -> AsyncIterator[Notebook]:
     await check(replicas, notes)
 
 
-async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
+async def check(replicas: tuple[Replica, ...], notes: Notebook) -> None:
     assert list(violations(notes.history)) == []
     assert notes.broken == []
     shown = []
@@ -260,8 +260,8 @@ async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
         shown.append({each["metadata"]["name"]: each for each in listed})
         for name in (*COUNTERS, "book"):
             assert await replica.send("GET", f"{URL}/{name}") == shown[-1][name]
-    assert shown[0] == shown[1]
-    assert [await replica.hits() > 0 for replica in replicas] == [True, True]
+    assert shown == shown[:1] * len(replicas)
+    assert all([await replica.hits() > 0 for replica in replicas])
     assert {name: shown[0][name]["spec"]["text"] for name in notes.made} == notes.made
     assert not notes.gone & shown[0].keys()
     for name in COUNTERS:
@@ -270,7 +270,7 @@ async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
     versions = [each["version"] for each in (await replicas[0].send("GET", f"{URL}/book/versions"))["items"]]
     assert set(notes.published) <= set(versions)
     for version in versions:
-        published = await replicas[1].send("GET", f"{URL}/book", version=version)
+        published = await replicas[-1].send("GET", f"{URL}/book", version=version)
         assert published["spec"]["text"] == f"text of {version}"
     assert shown[0]["book"]["spec"]["version"] == versions[0]
     print(
@@ -301,12 +301,12 @@ async def test_a_database_that_dies_in_the_midst_of_applies_loses_nothing(
 @pytest.mark.row(34)
 @pytest.mark.row(36)
 async def test_a_hub_that_stands_still_shows_nothing_old_and_holds_up_nobody_for_long(
-    replicas: tuple[Replica, Replica], notes: Notebook
+    replicas: tuple[Replica, ...], notes: Notebook
 ) -> None:
-    one, two = replicas
-    for first, stopped, other in ((100, one, two), (200, two, one), (300, one, two)):
+    for first, stopped in zip((100, 200, 300), replicas, strict=True):
+        others = tuple(each for each in replicas if each is not stopped)
         stopped.signal(signal.SIGSTOP)
-        async with at_work(2, first, (other,), notes):
+        async with at_work(2, first, others, notes):
             await notes.progress(20)
         stopped.signal(signal.SIGCONT)
         await notes.progress()
@@ -315,7 +315,7 @@ async def test_a_hub_that_stands_still_shows_nothing_old_and_holds_up_nobody_for
 @pytest.mark.row(34)
 @pytest.mark.row(38)
 async def test_a_hub_that_is_killed_and_comes_back_has_forgotten_nothing(
-    replicas: tuple[Replica, Replica], notes: Notebook
+    replicas: tuple[Replica, ...], notes: Notebook
 ) -> None:
     for replica in (*replicas, replicas[0]):
         replica.process.kill()
