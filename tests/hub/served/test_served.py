@@ -324,6 +324,18 @@ async def test_a_spec_write_cannot_change_the_status_and_the_other_way_round(hom
 
 
 @pytest.mark.row(2)
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [({"kind": "Adon"}, "expected kind (Addon)"), ({"apiVersion": "infra.trimtab.dev/v9"}, f"version ({INFRA})")],
+)
+async def test_an_unknown_kind_or_version_is_refused_with_the_known_one(
+    home: Home, said: dict[str, str], told: str
+) -> None:
+    code, refused = await answer(home, f"/apis/{INFRA}/namespaces/default/addons", "POST", {**addon(), **said})
+    assert (code, told in refused["message"]) == (400, True)
+
+
+@pytest.mark.row(2)
 async def test_an_unknown_field_is_named(home: Home) -> None:
     path = f"/apis/{INFRA}/namespaces/default/addons"
     code, refused = await answer(home, path, "POST", addon(colour="red"), fieldValidation="Strict")
