@@ -28,6 +28,7 @@ from trimtab.client.http import HttpTransport, Limits
 from trimtab.client.retry import Policy
 from trimtab.client.transport import Call
 from trimtab.model.errors import StatusError
+from trimtab.testing.nats import NatsMissing, NatsServer
 from trimtab.testing.postgres import PostgresMissing, PostgresServer
 from trimtab.testing.processes import Process
 
@@ -41,20 +42,22 @@ UNSURE = (StatusError, OSError, TimeoutError)
 
 
 class Replica:
-    def __init__(self, folder: Path, name: str, database: str) -> None:
-        self._folder, self._name, self._database = folder, name, database
+    def __init__(self, folder: Path, name: str, database: str, bus: str) -> None:
+        self._folder, self._name = folder, name
         self._socket = folder / f"{name}.sock"
         self.transport = HttpTransport(
             unix(str(self._socket)), limits=Limits(connect=2, request=30), policy=Policy(attempts=1)
         )
+        self._command = [sys.executable, "-m", "tests.hub.aggregated.replica", name, database, bus, str(self._socket)]
         self.start()
 
     def start(self) -> None:
         self._socket.unlink(missing_ok=True)
         log = self._folder / f"{self._name}.log"
         ready = log.read_text().count("READY") if log.exists() else 0
-        command = [sys.executable, "-m", "tests.hub.aggregated.replica", self._name, self._database, str(self._socket)]
-        self.process = Process([*command, str(LEASE)], log=log, env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"})
+        self.process = Process(
+            [*self._command, str(LEASE)], log=log, env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+        )
         self.process.wait_until(lambda: log.read_text().count("READY") > ready, within=60)
 
     def signal(self, number: signal.Signals) -> None:
@@ -223,11 +226,25 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def replicas(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[tuple[Replica, ...]]:
+def nats(tmp_path: Path) -> Iterator[NatsServer]:
+    try:
+        server = NatsServer(tmp_path)
+    except NatsMissing as missing:
+        lacks(str(missing))
+    with server:
+        yield server
+
+
+@pytest.fixture
+async def replicas(
+    request: pytest.FixtureRequest, postgres: PostgresServer, tmp_path: Path
+) -> AsyncIterator[tuple[Replica, ...]]:
+    """They hear each other by the database, or as the test says."""
+    bus = request.getfixturevalue(getattr(request, "param", "postgres"))
     async with contextlib.AsyncExitStack() as stack:
         made = []
         for name in ("one", "two", "three"):
-            made.append(Replica(tmp_path, name, postgres.url))
+            made.append(Replica(tmp_path, name, postgres.url, bus.url))
             stack.push_async_callback(made[-1].stop)
         yield tuple(made)
 
@@ -300,6 +317,7 @@ async def test_a_database_that_dies_in_the_midst_of_applies_loses_nothing(
 
 @pytest.mark.row(34)
 @pytest.mark.row(36)
+@pytest.mark.parametrize("replicas", ["postgres", "nats"], indirect=True)
 async def test_a_hub_that_stands_still_shows_nothing_old_and_holds_up_nobody_for_long(
     replicas: tuple[Replica, ...], notes: Notebook
 ) -> None:
