@@ -287,6 +287,17 @@ async def test_a_watch_tells_what_happens_to_a_resource_once_each(home: Home) ->
     assert told == [(EventType.ADDED, "web"), (EventType.MODIFIED, "edge"), (EventType.DELETED, "edge")]
 
 
+@pytest.mark.row(18)
+async def test_a_second_delete_is_told_that_it_is_gone_and_changes_nothing(home: Home) -> None:
+    path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+    await home.apply(addon())
+    assert (await answer(home, path, "DELETE"))[0] == 200
+    gone = await home.hub.storage.horizon()
+    code, refused = await answer(home, path, "DELETE")
+    assert (code, refused["reason"]) == (404, "NotFound")
+    assert await home.hub.storage.horizon() == gone
+
+
 async def test_two_writers_of_one_revision_meet_a_conflict(home: Home) -> None:
     made = await home.apply(addon())
     path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
