@@ -36,10 +36,7 @@ LIVE, OFF, LATE = 0.05, 1.0, 1.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth, to see that it works; goals are for all")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some parts")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
-    options = parser.parse_args()
+    options = table.asked(parser, PARTS)
     if shutil.which("wrk") is None:
         sys.exit("not installed: wrk (the Debian package has the same name)")
     rows: list[Row] = []

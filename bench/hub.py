@@ -30,10 +30,7 @@ KUBECTL, LOOP, UNCHANGED, LIVE, CACHED = 3.0, 1.3, 1.0, 300.0, 10.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few documents, to see that it works; goals are for many")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some parts")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
-    options = parser.parse_args()
+    options = table.asked(parser, PARTS)
     count, turns, rounds = (300, 1, 3) if options.quick else (5_000, 5, 20)
     rows: list[Row] = []
     if "sync" in options.only:

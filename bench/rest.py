@@ -45,10 +45,7 @@ QUICK = scale.Scale(objects=300, parents=3, changes=30, interval=3, intervals=3)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few objects, to see that it works; goals are for many")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some parts")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
-    options = parser.parse_args()
+    options = table.asked(parser, PARTS)
     load = QUICK if options.quick else FULL
     rows: list[Row] = []
     if "drift" in options.only:

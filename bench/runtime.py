@@ -80,6 +80,8 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, help="show what an earlier run wrote, and measure nothing")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into docs/{PAGE.name}")
     options = parser.parse_args()
+    if options.docs and (options.only or options.operators):
+        parser.error("--docs replaces all tables, so it goes neither with --only nor with --operators")
     measured = json.loads(options.figures.read_text()) if options.figures else measure_all(options)
     for side, operators in measured.items():
         show(TITLES[side], operators)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,17 @@ class Row(NamedTuple):
 
     def times(self, digits: int) -> str:
         return "" if self.ratio is None else f"{self.ratio:.{digits}f}x"
+
+
+def asked(parser: argparse.ArgumentParser, parts: Sequence[str]) -> argparse.Namespace:
+    """What to measure, and where to put it. The table in the docs is of one run: some parts alone do not replace it."""
+    parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="some parts")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
+    options = parser.parse_args()
+    if options.docs and {*options.only} != {*parts}:
+        parser.error("--docs replaces the whole table, so it goes not with --only")
+    return options
 
 
 def show(title: str, rows: Sequence[Row], *, digits: int = 1, width: int = 130) -> None:

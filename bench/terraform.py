@@ -33,10 +33,7 @@ HANDSHAKE, MEMORY, SCHEMA = 0.1, 30e6, 0.05
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that it works")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some parts")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/benchmarks.md")
-    options = parser.parse_args()
+    options = table.asked(parser, PARTS)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -85,8 +85,19 @@ def test_bad_documents_are_told_by_file_and_line_and_stop_no_other(trimtab: Prog
     assert told[0] == "error: bad.yaml:3: apiVersion is missing"
     assert told[1].startswith("error: bad.yaml:10: is no YAML: line 11: ")
     assert told[2] == "error: bad.yaml:16: is no object"
-    assert told[3] == 'error: bad.yaml:12: no matches for kind "Gadget" in version "v1"'
+    assert told[3].startswith('error: bad.yaml:12: no matches for kind "Gadget" in version "v1"; v1 has ')
     assert told[4].startswith('error: bad.yaml:20: ConfigMap "UPPER" is invalid: metadata.name: ')
+
+
+@pytest.mark.row(2)
+@pytest.mark.parametrize("trimtab", ["trimtab_server"], indirect=True)
+@pytest.mark.parametrize(("version", "kind"), [("v3", "Adon"), ("v9", "Addon")])
+def test_an_unknown_kind_is_refused_with_those_of_its_group(trimtab: Program, version: str, kind: str) -> None:
+    ran = trimtab(
+        "apply", "-f", "-", stdin=f"{{apiVersion: infra.trimtab.dev/{version}, kind: {kind}, metadata: {{name: x}}}}"
+    )
+    told = f'no matches for kind "{kind}" in version "infra.trimtab.dev/{version}"'
+    assert ran.err == f"error: -:1: {told}; infra.trimtab.dev/v3 has Addon, Blueprint, Cluster\n"
 
 
 def test_a_conflict_is_told_with_its_own_exit_code_until_forced(trimtab: Program) -> None:

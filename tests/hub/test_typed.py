@@ -106,9 +106,18 @@ async def test_documents_become_records_and_come_back(accessor: Typed[Ticket], d
     assert await accessor.get("a", GetOptions(project="red")) == made
     assert await accessor.status("a", StatusOptions(project="red")) == {}
     await accessor.delete("a", DeleteOptions(project="red"))
-    for call in (accessor.get("a", GetOptions(project="red")), accessor.delete("a", DeleteOptions(project="red"))):
-        with pytest.raises(Missing):
-            await call
+    with pytest.raises(Missing):
+        await accessor.get("a", GetOptions(project="red"))
+
+
+@pytest.mark.row(18)
+async def test_a_delete_may_be_sent_again_and_is_told_that_there_was_nothing(accessor: Typed[Ticket]) -> None:
+    for name in "ab":
+        await accessor.apply(ticket(name), ApplyOptions(project="red"))
+    await accessor.delete("a", DeleteOptions(project="red"))
+    with pytest.raises(Missing):
+        await accessor.delete("a", DeleteOptions(project="red"))
+    assert [hub["metadata"]["name"] for hub in (await accessor.list(ListOptions(project="red"))).items] == ["b"]
 
 
 async def test_a_dry_run_does_not_reach_the_service(accessor: Typed[Ticket], desk: Desk) -> None:

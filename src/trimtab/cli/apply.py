@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from trimtab.cli.codes import FAILED, OK, USAGE, Problem, complain, plain, run, 
 from trimtab.cli.manifests import Bad, Manifest, read
 from trimtab.cli.output import named
 from trimtab.client.api import APPLY
-from trimtab.client.discovery import ApiResource
+from trimtab.client.discovery import ApiResource, Catalogue
 from trimtab.client.transport import Call, document_of
 from trimtab.model.errors import StatusError
 
@@ -94,10 +95,20 @@ async def applied(server: Session, manifest: Manifest, options: Options) -> str:
 
 
 async def resource_of(server: Session, manifest: Manifest) -> ApiResource:
-    resource = (await server.catalogue()).kind(manifest.api_version, manifest.kind)
+    catalogue = await server.catalogue()
+    resource = catalogue.kind(manifest.api_version, manifest.kind)
     if resource is None:
-        raise Problem(f'no matches for kind "{manifest.kind}" in version "{manifest.api_version}"')
+        known = "".join(f"; {one} has {', '.join(kinds)}" for one, kinds in _known(catalogue, manifest.api_version))
+        raise Problem(f'no matches for kind "{manifest.kind}" in version "{manifest.api_version}"{known}')
     return resource
+
+
+def _known(catalogue: Catalogue, api_version: str) -> Iterator[tuple[str, list[str]]]:
+    """The kinds of the same group, by version."""
+    group = api_version.rpartition("/")[0]
+    of_group = [each for each in catalogue if each.group == group]
+    for one in dict.fromkeys(each.api_version for each in of_group):
+        yield one, sorted({each.kind for each in of_group if each.api_version == one})
 
 
 async def _before(server: Session, path: str) -> dict[str, Any] | None:

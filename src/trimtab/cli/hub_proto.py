@@ -113,11 +113,14 @@ def pick(known: Sequence[type[HubResource]], names: Sequence[str]) -> tuple[list
 
 
 def write(classes: Sequence[type[HubResource]], out: Path, lock: Path) -> list[Path]:
-    """Write the lock, then the files and the hub's own: a number that someone can see is kept."""
+    """Write the lock, then the files and the hub's own: a number that someone can see is kept. A kind that ships and is not
+    in the lock yet begins with the numbers that it ships with."""
     from trimtab.hub.proto import common, writing
     from trimtab.hub.proto import lock as locking
 
-    numbers = locking.read(lock)
+    chosen = {writing.kind_key(cls) for cls in classes}
+    begun = {kind: messages for kind, messages in locking.shipped().kinds.items() if kind in chosen}
+    numbers = locking.Lock(kinds=begun | locking.read(lock).kinds)
     texts = {common.FILE: common.TEXT}
     for cls in classes:
         made = writing.written(cls, numbers)

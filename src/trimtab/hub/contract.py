@@ -6,7 +6,7 @@ keeps envelopes: the storage service by itself, the ledger for all other service
 
 Guarantees an accessor gives
   - `get` and `list` see every acknowledged `apply` and `delete`. `apply` creates or updates. `delete` of what is not there
-    raises `Missing`.
+    changes nothing and raises `Missing`, so it may be sent again.
   - A failure is a `HubError` (or StatusError, which passes as it is); half of a write over several services is a
     condition in the status that comes back, never silence.
 """

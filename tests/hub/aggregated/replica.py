@@ -1,7 +1,7 @@
 """One hub on a database that others share, as a process: letters behind a unix socket, the cache and its fleet on the same
-PostgreSQL.
+PostgreSQL, or on NATS.
 
-    python -m tests.hub.aggregated.replica NAME DATABASE-URL SOCKET LEASE
+    python -m tests.hub.aggregated.replica NAME DATABASE-URL BUS-URL SOCKET LEASE
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 
 from tests.hub.aggregated.letters import Letter
 from tests.server.api import ADMIN
+from trimtab.hub.bus.nats import NatsBus
 from trimtab.hub.bus.postgres import PostgresBus
 from trimtab.hub.cache.caches import Caches
 from trimtab.hub.cache.fleet import Fleet
@@ -25,14 +26,15 @@ from trimtab.server.wire import Listener
 from trimtab.store.memory import MemoryStore
 
 
-async def main(name: str, database: str, socket: str, lease: float) -> None:
+async def main(name: str, database: str, bus: str, socket: str, lease: float) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     server = Server(MemoryStore())
     await server.start()
     caches = Caches()
     peers = Peers(token=lambda: "the replicas' token", timeout=1.0)
-    fleet = Fleet(PostgresBus(database, timeout=1.0), caches, replica=name, lease=lease, peers=peers)
+    heard = (NatsBus if bus.startswith("nats:") else PostgresBus)(bus, timeout=1.0)
+    fleet = Fleet(heard, caches, replica=name, lease=lease, peers=peers)
     await fleet.start()
     storage = PostgresStorage(database, timeout=5.0)
     async with mounted(server, (HubKind(cls=Letter),), storage, caches=caches):
@@ -50,4 +52,4 @@ async def main(name: str, database: str, socket: str, lease: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], float(sys.argv[5])))

@@ -1,4 +1,4 @@
-"""Two hubs on one PostgreSQL, asked over HTTP while everything under them breaks: the database dies in the midst of applies,
+"""Three hubs on one PostgreSQL, asked over HTTP while everything under them breaks: the database dies in the midst of applies,
 connections are cut, a hub stands still, a hub is killed. All that was asked and answered is written down, and must be a
 history of one hub that never forgot.
 """
@@ -28,6 +28,7 @@ from trimtab.client.http import HttpTransport, Limits
 from trimtab.client.retry import Policy
 from trimtab.client.transport import Call
 from trimtab.model.errors import StatusError
+from trimtab.testing.nats import NatsMissing, NatsServer
 from trimtab.testing.postgres import PostgresMissing, PostgresServer
 from trimtab.testing.processes import Process
 
@@ -41,20 +42,22 @@ UNSURE = (StatusError, OSError, TimeoutError)
 
 
 class Replica:
-    def __init__(self, folder: Path, name: str, database: str) -> None:
-        self._folder, self._name, self._database = folder, name, database
+    def __init__(self, folder: Path, name: str, database: str, bus: str) -> None:
+        self._folder, self._name = folder, name
         self._socket = folder / f"{name}.sock"
         self.transport = HttpTransport(
             unix(str(self._socket)), limits=Limits(connect=2, request=30), policy=Policy(attempts=1)
         )
+        self._command = [sys.executable, "-m", "tests.hub.aggregated.replica", name, database, bus, str(self._socket)]
         self.start()
 
     def start(self) -> None:
         self._socket.unlink(missing_ok=True)
         log = self._folder / f"{self._name}.log"
         ready = log.read_text().count("READY") if log.exists() else 0
-        command = [sys.executable, "-m", "tests.hub.aggregated.replica", self._name, self._database, str(self._socket)]
-        self.process = Process([*command, str(LEASE)], log=log, env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"})
+        self.process = Process(
+            [*self._command, str(LEASE)], log=log, env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+        )
         self.process.wait_until(lambda: log.read_text().count("READY") > ready, within=60)
 
     def signal(self, number: signal.Signals) -> None:
@@ -223,18 +226,32 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def replicas(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
-    async with contextlib.AsyncExitStack() as stack:
-        made = []
-        for name in ("one", "two"):
-            made.append(Replica(tmp_path, name, postgres.url))
-            stack.push_async_callback(made[-1].stop)
-        yield made[0], made[1]
+def nats(tmp_path: Path) -> Iterator[NatsServer]:
+    try:
+        server = NatsServer(tmp_path)
+    except NatsMissing as missing:
+        lacks(str(missing))
+    with server:
+        yield server
 
 
 @pytest.fixture
-async def notes(replicas: tuple[Replica, Replica]) -> AsyncIterator[Notebook]:
-    """Clients at work on both."""
+async def replicas(
+    request: pytest.FixtureRequest, postgres: PostgresServer, tmp_path: Path
+) -> AsyncIterator[tuple[Replica, ...]]:
+    """They hear each other by the database, or as the test says."""
+    bus = request.getfixturevalue(getattr(request, "param", "postgres"))
+    async with contextlib.AsyncExitStack() as stack:
+        made = []
+        for name in ("one", "two", "three"):
+            made.append(Replica(tmp_path, name, postgres.url, bus.url))
+            stack.push_async_callback(made[-1].stop)
+        yield tuple(made)
+
+
+@pytest.fixture
+async def notes(replicas: tuple[Replica, ...]) -> AsyncIterator[Notebook]:
+    """Clients at work on all."""
     notes = Notebook()
     for name in COUNTERS:
         await replicas[0].send("POST", URL, letter(name, "0"))
@@ -245,7 +262,7 @@ async def notes(replicas: tuple[Replica, Replica]) -> AsyncIterator[Notebook]:
     await check(replicas, notes)
 
 
-async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
+async def check(replicas: tuple[Replica, ...], notes: Notebook) -> None:
     assert list(violations(notes.history)) == []
     assert notes.broken == []
     shown = []
@@ -260,8 +277,8 @@ async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
         shown.append({each["metadata"]["name"]: each for each in listed})
         for name in (*COUNTERS, "book"):
             assert await replica.send("GET", f"{URL}/{name}") == shown[-1][name]
-    assert shown[0] == shown[1]
-    assert [await replica.hits() > 0 for replica in replicas] == [True, True]
+    assert shown == shown[:1] * len(replicas)
+    assert all([await replica.hits() > 0 for replica in replicas])
     assert {name: shown[0][name]["spec"]["text"] for name in notes.made} == notes.made
     assert not notes.gone & shown[0].keys()
     for name in COUNTERS:
@@ -270,7 +287,7 @@ async def check(replicas: tuple[Replica, Replica], notes: Notebook) -> None:
     versions = [each["version"] for each in (await replicas[0].send("GET", f"{URL}/book/versions"))["items"]]
     assert set(notes.published) <= set(versions)
     for version in versions:
-        published = await replicas[1].send("GET", f"{URL}/book", version=version)
+        published = await replicas[-1].send("GET", f"{URL}/book", version=version)
         assert published["spec"]["text"] == f"text of {version}"
     assert shown[0]["book"]["spec"]["version"] == versions[0]
     print(
@@ -300,13 +317,14 @@ async def test_a_database_that_dies_in_the_midst_of_applies_loses_nothing(
 
 @pytest.mark.row(34)
 @pytest.mark.row(36)
+@pytest.mark.parametrize("replicas", ["postgres", "nats"], indirect=True)
 async def test_a_hub_that_stands_still_shows_nothing_old_and_holds_up_nobody_for_long(
-    replicas: tuple[Replica, Replica], notes: Notebook
+    replicas: tuple[Replica, ...], notes: Notebook
 ) -> None:
-    one, two = replicas
-    for first, stopped, other in ((100, one, two), (200, two, one), (300, one, two)):
+    for first, stopped in zip((100, 200, 300), replicas, strict=True):
+        others = tuple(each for each in replicas if each is not stopped)
         stopped.signal(signal.SIGSTOP)
-        async with at_work(2, first, (other,), notes):
+        async with at_work(2, first, others, notes):
             await notes.progress(20)
         stopped.signal(signal.SIGCONT)
         await notes.progress()
@@ -315,7 +333,7 @@ async def test_a_hub_that_stands_still_shows_nothing_old_and_holds_up_nobody_for
 @pytest.mark.row(34)
 @pytest.mark.row(38)
 async def test_a_hub_that_is_killed_and_comes_back_has_forgotten_nothing(
-    replicas: tuple[Replica, Replica], notes: Notebook
+    replicas: tuple[Replica, ...], notes: Notebook
 ) -> None:
     for replica in (*replicas, replicas[0]):
         replica.process.kill()

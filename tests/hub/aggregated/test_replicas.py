@@ -1,4 +1,4 @@
-"""`trimtab hub serve` as two processes on one PostgreSQL, behind a real API server, with the rights that `install` gives."""
+"""`trimtab hub serve` as three processes on one PostgreSQL, behind a real API server, with the rights that `install` gives."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,23 @@ from typing import Any
 
 import orjson
 import pytest
+from nats import connect
 
 from tests.hub.aggregated.behind import available, balanced, install, kubectl, uninstall
 from tests.hub.aggregated.letters import Letter
+from tests.needs import lacks
 from trimtab.cli.hub_serving import hub_kinds
 from trimtab.cli.systems import load as load_systems
 from trimtab.client.api import ApiClient
 from trimtab.client.config import load
 from trimtab.client.http import HttpTransport
+from trimtab.hub.bus.nats import STREAM
 from trimtab.hub.install import NAME
 from trimtab.model.hub import own_metadata
 from trimtab.model.scheme import Scheme
 from trimtab.runtime.system import NAMESPACE
 from trimtab.testing.cluster import RealCluster
+from trimtab.testing.nats import NatsMissing, NatsServer
 from trimtab.testing.ports import free_ports
 from trimtab.testing.postgres import PostgresMissing, PostgresServer
 from trimtab.testing.processes import Process
@@ -75,23 +79,47 @@ class Replica:
         answer, _, data = raw.partition(b"\r\n\r\n")
         return int(answer.split()[1]), data
 
+    async def hits(self, token: str) -> float:
+        """Reads that its cache has answered."""
+        _, raw = await self.send(token, "GET", "/metrics")
+        lines = raw.decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("trimtab_hub_cache_hits_total{"))
+
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
     try:
         server = PostgresServer()
     except PostgresMissing as missing:
-        from tests.needs import lacks
-
         lacks(str(missing))
     with server:
         yield server
 
 
 @pytest.fixture
+def nats(tmp_path: Path) -> Iterator[NatsServer]:
+    """Whoever asks for it must have used it."""
+    try:
+        server = NatsServer(tmp_path)
+    except NatsMissing as missing:
+        lacks(str(missing))
+    with server:
+        yield server
+        assert asyncio.run(told(server.url)) > 0
+
+
+async def told(url: str) -> int:
+    """Messages in the hub's stream."""
+    async with await connect(url) as client:
+        return int((await client.jetstream().stream_info(STREAM)).state.messages)
+
+
+@pytest.fixture
 async def replicas(
-    aggregator: RealCluster, postgres: PostgresServer, tmp_path: Path
-) -> AsyncIterator[tuple[Replica, Replica]]:
+    request: pytest.FixtureRequest, aggregator: RealCluster, postgres: PostgresServer, tmp_path: Path
+) -> AsyncIterator[tuple[Replica, ...]]:
+    """They hear each other by the database, or as the test says."""
+    bus = request.getfixturevalue(request.param).url if hasattr(request, "param") else ""
     (front,) = free_ports(1)
     client = ApiClient(HttpTransport(load(aggregator.kubeconfig)), Scheme())
     async with contextlib.AsyncExitStack() as stack:
@@ -100,12 +128,12 @@ async def replicas(
         stack.push_async_callback(uninstall, client, [KIND])
         kubeconfig = await account(aggregator, tmp_path)
         made = []
-        for name in ("one", "two"):
-            made.append(Replica(tmp_path, name, kubeconfig, postgres.url))
+        for name in ("one", "two", "three"):
+            made.append(Replica(tmp_path, name, kubeconfig, postgres.url, *LETTERS, *(("--bus", bus) if bus else ())))
             stack.callback(made[-1].process.stop)
         await stack.enter_async_context(balanced(front, [each.port for each in made]))
         await available(client, [KIND])
-        yield made[0], made[1]
+        yield tuple(made)
 
 
 async def account(cluster: RealCluster, folder: Path) -> Path:
@@ -125,32 +153,36 @@ def letter(name: str, **spec: Any) -> bytes:
 
 
 @pytest.mark.row(30)
-async def test_two_replicas_are_one_hub(aggregator: RealCluster, replicas: tuple[Replica, Replica]) -> None:
-    one, two = replicas
+@pytest.mark.row(36)
+@pytest.mark.parametrize("replicas", ["postgres", "nats"], indirect=True)
+async def test_a_write_that_one_acknowledged_is_what_all_show(
+    aggregator: RealCluster, replicas: tuple[Replica, ...]
+) -> None:
     token = aggregator.token
     made = await kubectl(aggregator, "apply", "--server-side", "-f", "-", stdin=letter("a", text="0"))
     assert made.code == 0, made.err
-    for number in range(1, 20):  # each reads what the other has just acknowledged
-        writer, reader = (one, two) if number % 2 else (two, one)
-        code, raw = await reader.send(token, "GET", f"{URL}/a")
-        document = orjson.loads(raw)
-        assert (code, document["spec"]["text"]) == (200, str(number - 1))
+    for number in range(1, 22):  # the second time from memory
+        for each in (*replicas, *replicas):
+            code, raw = await each.send(token, "GET", f"{URL}/a")
+            document = orjson.loads(raw)
+            assert (code, document["spec"]["text"]) == (200, str(number - 1))
         document["spec"]["text"] = str(number)
-        code, raw = await writer.send(token, "PUT", f"{URL}/a", orjson.dumps(document))
+        code, raw = await replicas[number % len(replicas)].send(token, "PUT", f"{URL}/a", orjson.dumps(document))
         assert code == 200, raw
-    assert (await kubectl(aggregator, "get", "letter", "a", "-o", "jsonpath={.spec.text}")).out == "19"
-    stale = await one.send(token, "PUT", f"{URL}/a", orjson.dumps(document))
+    assert all([await each.hits(token) > 0 for each in replicas])
+    assert (await kubectl(aggregator, "get", "letter", "a", "-o", "jsonpath={.spec.text}")).out == "21"
+    stale = await replicas[0].send(token, "PUT", f"{URL}/a", orjson.dumps(document))
     assert stale[0] == 409
     assert (await kubectl(aggregator, "delete", "letter", "a")).code == 0
-    assert [(await each.send(token, "GET", f"{URL}/a"))[0] for each in replicas] == [404, 404]
+    assert [(await each.send(token, "GET", f"{URL}/a"))[0] for each in replicas] == [404] * 3
 
 
 @pytest.mark.row(27)
 @pytest.mark.row(30)
 async def test_files_and_versions_are_the_same_on_all_replicas(
-    aggregator: RealCluster, replicas: tuple[Replica, Replica]
+    aggregator: RealCluster, replicas: tuple[Replica, ...]
 ) -> None:
-    one, two = replicas
+    one, two, _ = replicas
     token = aggregator.token
     made = await kubectl(aggregator, "create", "-f", "-", stdin=letter("b", text="x", files=[{"name": "p/q.bin"}]))
     assert made.code == 0, made.err
@@ -179,8 +211,8 @@ async def test_files_and_versions_are_the_same_on_all_replicas(
     assert (await kubectl(aggregator, "delete", "letter", "b")).code == 0
 
 
-async def test_a_replica_that_dies_is_not_missed(aggregator: RealCluster, replicas: tuple[Replica, Replica]) -> None:
-    one, _ = replicas
+async def test_a_replica_that_dies_is_not_missed(aggregator: RealCluster, replicas: tuple[Replica, ...]) -> None:
+    one = replicas[0]
     assert (await kubectl(aggregator, "create", "-f", "-", stdin=letter("c", text="x"))).code == 0
     one.process.kill()
     async with asyncio.timeout(60):
@@ -194,9 +226,9 @@ async def test_a_replica_that_dies_is_not_missed(aggregator: RealCluster, replic
 
 
 async def test_a_database_that_goes_and_comes_back_is_told_and_forgiven(
-    aggregator: RealCluster, postgres: PostgresServer, replicas: tuple[Replica, Replica]
+    aggregator: RealCluster, postgres: PostgresServer, replicas: tuple[Replica, ...]
 ) -> None:
-    one, two = replicas
+    one, two, _ = replicas
     token = aggregator.token
     assert (await kubectl(aggregator, "create", "-f", "-", stdin=letter("d", files=[{"name": "f"}]))).code == 0
     postgres.kill()

@@ -18,7 +18,7 @@ from trimtab.cli import hub_proto
 from trimtab.hub.artifacts.digests import file_paths
 from trimtab.hub.proto import common
 from trimtab.hub.proto.loading import load
-from trimtab.hub.proto.lock import Lock, LockError, MessageLock, numbered, read, write
+from trimtab.hub.proto.lock import SHIPPED, Lock, LockError, MessageLock, Numbered, numbered, read, write
 from trimtab.hub.proto.parser import parse
 from trimtab.hub.proto.writing import kind_key, written
 from trimtab.hub.references import references_of
@@ -145,6 +145,54 @@ def test_a_lock_file_comes_back_as_it_was_and_another_file_is_refused(tmp_path: 
     path.write_text("[]")
     with pytest.raises(LockError, match="no lock file"):
         read(path)
+
+
+def blueprint_proto(folder: Path) -> str:
+    """What the command writes, with the lock that is there."""
+    assert hub_proto.run(["Blueprint"], folder / "out", folder / "lock.json") == 0
+    return next((folder / "out").rglob("blueprint.proto")).read_text()
+
+
+def test_the_command_keeps_the_number_of_a_field_that_was_removed(tmp_path: Path) -> None:
+    plain = blueprint_proto(tmp_path)
+    kinds = read(tmp_path / "lock.json").kinds
+    spec = kinds["infra/v3/Blueprint"]["BlueprintSpec"]
+    last = max(each.number for each in spec.fields.values())
+    older = {**spec.fields, "gone": Numbered(last + 1, "string")}
+    kinds["infra/v3/Blueprint"]["BlueprintSpec"] = MessageLock(older)
+    write(tmp_path / "lock.json", Lock(kinds))
+    for _ in range(2):
+        text = blueprint_proto(tmp_path)
+        assert f'reserved {last + 1};\n    reserved "gone";' in text
+        assert {*plain.splitlines()} <= {*text.splitlines()}, "the others keep theirs"
+
+
+RENEW = "trimtab hub proto --out /tmp/proto --lock src/trimtab/hub/proto/shipped.lock.json"
+
+
+@pytest.mark.row(6)
+def test_every_field_of_the_kinds_that_ship_has_its_number_in_the_lock_that_ships(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.json"
+    lock.write_bytes(SHIPPED.read_bytes())
+    assert hub_proto.run([], tmp_path / "out", lock) == 0
+    assert lock.read_text() == SHIPPED.read_text(), f"{RENEW} renews the numbers of fields; commit them"
+
+
+def test_a_lock_that_is_begun_has_the_numbers_that_ship_for_the_kinds_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has kept no lock still finds the numbers of the release before."""
+    blueprint_proto(tmp_path)
+    (tmp_path / "lock.json").replace(tmp_path / "shipped.json")
+    kinds = read(tmp_path / "shipped.json").kinds
+    fields = kinds["infra/v3/Blueprint"]["BlueprintSpec"].fields
+    moved = MessageLock({name: Numbered(each.number + 100, each.type) for name, each in fields.items()})
+    kinds["infra/v3/Blueprint"]["BlueprintSpec"] = moved
+    write(tmp_path / "shipped.json", Lock(kinds))
+    monkeypatch.setattr("trimtab.hub.proto.lock.SHIPPED", tmp_path / "shipped.json")
+    text = blueprint_proto(tmp_path)
+    assert all(f"{name} = {each.number}" in text for name, each in moved.fields.items())
+    assert set(read(tmp_path / "lock.json").kinds) == {"infra/v3/Blueprint"}
 
 
 def test_the_command_writes_the_kinds_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

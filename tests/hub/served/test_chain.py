@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from tests.hub.served.conftest import Home, addon
+from tests.hub.served.conftest import INFRA, Home, addon
+from trimtab.client.protocol import Named
 from trimtab.hub.contract import ApplyOptions
 from trimtab.model.errors import StatusError
+from trimtab.server.audit.log import AuditLog
+from trimtab.server.audit.policy import policy_of
+from trimtab.server.audit.trail import Auditor
 
 
 def layers(accessor: Any) -> Iterator[str]:
@@ -39,3 +45,29 @@ async def test_who_may_not_is_told_so_before_what_is_wrong(home: Home) -> None:
     with pytest.raises(StatusError) as refusal:
         await accessor.apply(wrong, ApplyOptions(project="default", user="bob"))
     assert refusal.value.code == 403
+
+
+@pytest.mark.row(21)
+async def test_what_is_asked_of_the_hub_is_in_the_servers_audit_log_before_anything_is_decided(
+    home: Home, tmp_path: Path
+) -> None:
+    """Audit is no proxy of the chain: the server's own tells of hub kinds as of all others."""
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}
+    log = AuditLog(str(tmp_path / "audit.log"), now=home.server.clock.now)
+    home.server.audit = Auditor(policy_of(policy), log, home.server.clock)
+    await home.apply(addon())
+    with pytest.raises(StatusError):
+        await home.as_user("bob").get(Named(INFRA, "Addon"), "nginx", "default")
+    log.close()
+    events = [orjson.loads(line) for line in (tmp_path / "audit.log").read_bytes().splitlines()]
+    told = [
+        (event["stage"], event["user"]["username"], event["verb"], event.get("responseStatus", {}).get("code"))
+        for event in events
+        if event.get("objectRef", {}).get("resource") == "addons"
+    ]
+    assert told == [
+        ("RequestReceived", "ada", "patch", None),
+        ("ResponseComplete", "ada", "patch", 201),
+        ("RequestReceived", "bob", "get", None),
+        ("ResponseComplete", "bob", "get", 403),
+    ]

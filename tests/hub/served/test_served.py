@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from tests.hub.served.conftest import HUB, INFRA, KINDS, Home, addon, blueprint, project
 from trimtab.client.protocol import EventType, Named, Query, Ref
+from trimtab.client.transport import Call
 from trimtab.hub.compose import Hub
 from trimtab.hub.contract import GetOptions
 from trimtab.hub.storage.sqlite import SqliteStorage
@@ -29,6 +32,7 @@ from trimtab.systems.platform.kinds.artifact import Artifact
 from trimtab.systems.platform.resolving import published
 
 ADDON, BLUEPRINT, PROJECT = Named(INFRA, "Addon"), Named(INFRA, "Blueprint"), Named(HUB, "Project")
+LINEAGE, OLD = "hub.trimtab.dev/lineage", "infra.trimtab.dev/v2"
 ID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{32}(?![0-9a-f])")
 
 
@@ -53,6 +57,10 @@ async def answer(
     response = await home.server.handle(request)
     assert isinstance(response, Response)
     return response.code, orjson.loads(response.body)
+
+
+def with_lineage(shown: dict[str, Any], lineage: str = "default/sync@1") -> dict[str, Any]:
+    return {**shown, "metadata": {**shown["metadata"], "annotations": {LINEAGE: lineage}}}
 
 
 @pytest.mark.row(19)
@@ -205,25 +213,40 @@ async def test_a_version_whose_files_are_to_come_is_no_version_yet(home: Home) -
 @pytest.mark.row(43)
 @pytest.mark.row(45)
 async def test_lineage_is_seen_and_set_only_by_those_who_ask_and_may(home: Home) -> None:
-    key = "hub.trimtab.dev/lineage"
     forged = addon()
-    forged["metadata"]["annotations"] = {key: "forged", "own": "kept"}
+    forged["metadata"]["annotations"] = {LINEAGE: "forged", "own": "kept"}
     path = f"/apis/{INFRA}/namespaces/default/addons"
     code, made = await answer(home, path, "POST", forged)
-    assert (code, made["metadata"]["annotations"].get(key)) == (201, None)
-    real = {**made, "metadata": {**made["metadata"], "annotations": {key: "default/sync@1"}}}
+    assert (code, made["metadata"]["annotations"].get(LINEAGE)) == (201, None)
+    real = with_lineage(made)
     code, _ = await answer(home, f"{path}/nginx", "PUT", real, includeLineage="true")
     assert code == 200
     for query, seen in (({}, None), ({"includeLineage": "true"}, "default/sync@1")):
         _, one = await answer(home, f"{path}/nginx", **query)
         _, several = await answer(home, path, **query)
         for shown in (one, *several["items"]):
-            assert (shown["metadata"].get("annotations") or {}).get(key) == seen
+            assert (shown["metadata"].get("annotations") or {}).get(LINEAGE) == seen
     _, now = await answer(home, f"{path}/nginx")
-    forging = {**now, "metadata": {**now["metadata"], "annotations": {key: "forged"}}}
-    assert (await answer(home, f"{path}/nginx", "PUT", forging))[0] == 200
+    assert (await answer(home, f"{path}/nginx", "PUT", with_lineage(now, "forged")))[0] == 200
     _, kept = await answer(home, f"{path}/nginx", includeLineage="true")
-    assert kept["metadata"]["annotations"][key] == "default/sync@1"
+    assert kept["metadata"]["annotations"][LINEAGE] == "default/sync@1"
+
+
+@pytest.mark.row(41)
+@pytest.mark.row(42)
+@pytest.mark.row(46)
+@pytest.mark.parametrize(("query", "seen"), [({}, None), ({"includeLineage": "true"}, "default/sync@1")])
+async def test_a_watch_tells_lineage_to_those_who_ask_and_to_nobody_else(
+    home: Home, query: dict[str, str], seen: str | None
+) -> None:
+    path = f"/apis/{INFRA}/namespaces/default/addons"
+    made = await home.apply(addon())
+    assert (await answer(home, f"{path}/nginx", "PUT", with_lineage(made), includeLineage="true"))[0] == 200
+    since = {"watch": "true", "resourceVersion": made["metadata"]["resourceVersion"]}
+    call = Call(method="GET", path=path, query={**since, **query})
+    async with contextlib.aclosing(home.client.transport.stream(call, 10)) as lines:
+        event = orjson.loads(await anext(lines))
+    assert (event["type"], event["object"]["metadata"]["annotations"].get(LINEAGE)) == ("MODIFIED", seen)
 
 
 @pytest.mark.row(46)
@@ -264,6 +287,17 @@ async def test_a_watch_tells_what_happens_to_a_resource_once_each(home: Home) ->
     assert told == [(EventType.ADDED, "web"), (EventType.MODIFIED, "edge"), (EventType.DELETED, "edge")]
 
 
+@pytest.mark.row(18)
+async def test_a_second_delete_is_told_that_it_is_gone_and_changes_nothing(home: Home) -> None:
+    path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+    await home.apply(addon())
+    assert (await answer(home, path, "DELETE"))[0] == 200
+    gone = await home.hub.storage.horizon()
+    code, refused = await answer(home, path, "DELETE")
+    assert (code, refused["reason"]) == (404, "NotFound")
+    assert await home.hub.storage.horizon() == gone
+
+
 async def test_two_writers_of_one_revision_meet_a_conflict(home: Home) -> None:
     made = await home.apply(addon())
     path = f"/apis/{INFRA}/namespaces/default/addons/nginx"
@@ -298,6 +332,18 @@ async def test_a_spec_write_cannot_change_the_status_and_the_other_way_round(hom
     code, shown = await answer(home, f"{path}/status", "PUT", wanted)
     assert (code, shown["spec"]["namespace"]) == (200, "web")
     assert shown["metadata"]["generation"] == 1
+
+
+@pytest.mark.row(2)
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [({"kind": "Adon"}, "expected kind (Addon)"), ({"apiVersion": "infra.trimtab.dev/v9"}, f"version ({INFRA})")],
+)
+async def test_an_unknown_kind_or_version_is_refused_with_the_known_one(
+    home: Home, said: dict[str, str], told: str
+) -> None:
+    code, refused = await answer(home, f"/apis/{INFRA}/namespaces/default/addons", "POST", {**addon(), **said})
+    assert (code, told in refused["message"]) == (400, True)
 
 
 @pytest.mark.row(2)
@@ -355,14 +401,51 @@ class OldAddons:
 FILES = convert({"uploadedYAML": {"paths": [{"name": "a.yaml"}]}}, Artifact)
 
 
-@pytest.mark.row(17)
-async def test_another_version_of_the_api_is_a_spoke_of_the_one_that_is_kept(tmp_path: Path) -> None:
+@pytest.fixture
+async def older(tmp_path: Path) -> AsyncIterator[Home]:
+    """A hub that has addons in v2 too."""
     server = Server(MemoryStore())
     await server.start()
     kinds = [msgspec.structs.replace(kind, spokes=((OldAddon, OldAddons()),)) for kind in KINDS if kind.cls is Addon]
     hub = Hub(server, kinds, SqliteStorage(tmp_path / "hub.db"))
-    await hub.start()
-    home, old = Home(server, hub), "infra.trimtab.dev/v2"
+    try:
+        await hub.start()
+        yield Home(server, hub)
+    finally:
+        await hub.stop()
+        await server.stop()
+
+
+@pytest.mark.row(46)
+@pytest.mark.parametrize(("query", "seen"), [({}, None), ({"includeLineage": "true"}, "default/sync@1")])
+async def test_an_older_version_shows_lineage_to_those_who_ask_and_to_nobody_else(
+    older: Home, query: dict[str, str], seen: str | None
+) -> None:
+    made, places = await older.apply(addon()), "namespaces/default/addons"
+    real = with_lineage(made)
+    assert (await answer(older, f"/apis/{INFRA}/{places}/nginx", "PUT", real, includeLineage="true"))[0] == 200
+    _, one = await answer(older, f"/apis/{OLD}/{places}/nginx", **query)
+    _, several = await answer(older, f"/apis/{OLD}/{places}", **query)
+    for shown in (one, *several["items"]):
+        assert (shown["apiVersion"], shown["metadata"]["annotations"].get(LINEAGE)) == (OLD, seen)
+
+
+@pytest.mark.row(45)
+@pytest.mark.row(46)
+async def test_who_writes_in_an_older_version_does_not_touch_lineage_unasked(older: Home) -> None:
+    path = f"/apis/{OLD}/namespaces/default/addons"
+    kept = with_lineage(await older.apply(addon()))
+    current = f"/apis/{INFRA}/namespaces/default/addons/nginx"
+    assert (await answer(older, current, "PUT", kept, includeLineage="true"))[0] == 200
+    _, plain = await answer(older, f"{path}/nginx")
+    assert (await answer(older, f"{path}/nginx", "PUT", with_lineage(plain, "forged")))[0] == 200
+    _, shown = await answer(older, current, includeLineage="true")
+    assert shown["metadata"]["annotations"][LINEAGE] == "default/sync@1"
+
+
+@pytest.mark.row(17)
+async def test_another_version_of_the_api_is_a_spoke_of_the_one_that_is_kept(older: Home) -> None:
+    home, old = older, OLD
     made = await home.apply(
         {
             "apiVersion": old,
@@ -387,8 +470,6 @@ async def test_another_version_of_the_api_is_a_spoke_of_the_one_that_is_kept(tmp
     assert kept["spec"]["namespace"] == "web"
     await home.apply(addon("a", namespace="edge"))
     assert (await home.client.get(Named(old, "Addon"), "a", "default")).raw["spec"] == {"target": "edge"}
-    await hub.stop()
-    await server.stop()
 
 
 @pytest.mark.row(8)

@@ -284,6 +284,22 @@ async def test_changes_wake_whoever_waits(storage: Storage) -> None:
     assert {row.revision: row for row in rows} == {change.row.revision: change.row for change in changes}
 
 
+@pytest.mark.row(37)
+async def test_a_commit_wakes_whoever_follows_through_another_storage(
+    made: Any, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By NOTIFY alone: nobody looks for an hour."""
+    monkeypatch.setattr("trimtab.hub.storage.postgres_tail.LOOK", 3600)
+    mine, yours = [await made("postgres", url=postgres_url) for _ in range(2)]
+    await mine.commit(put(key("seen")))
+    async with contextlib.aclosing(yours.changes(ORG, (TYPE,), 0)) as batches:
+        await anext(batches)
+        for number in range(3):
+            row = await mine.commit(put(key(f"n{number}")))
+            batch = await asyncio.wait_for(anext(batches), 10)
+            assert [change.row for change in batch.changes] == [row]
+
+
 async def test_changes_of_another_organization_are_not_told(storage: Storage) -> None:
     await storage.add_organization("acme")
     await storage.commit(put(key("a", organization="acme")))

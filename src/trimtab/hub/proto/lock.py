@@ -1,8 +1,8 @@
 """Numbers of fields, kept for ever: a name keeps its number, and a number is never given twice.
 
 A field that goes leaves its number reserved, and its name while nothing else is called so. One that comes back, or changes its
-type, gets a new number: bytes that were written with the old one must not be read as something else. Pure, but for `read` and
-`write`.
+type, gets a new number: bytes that were written with the old one must not be read as something else. Pure, but for `read`,
+`shipped` and `write`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import msgspec
 LARGEST = 536_870_911
 SKIPPED = range(19_000, 20_000)
 """Protobuf keeps these for itself."""
+SHIPPED = Path(__file__).with_name("shipped.lock.json")
+"""Numbers of the kinds that ship, from release to release. `trimtab hub proto --out proto --lock` with this file renews it."""
 
 
 class Numbered(msgspec.Struct, frozen=True):
@@ -81,6 +83,10 @@ def read(path: Path) -> Lock:
         return msgspec.json.decode(data, type=Lock)
     except msgspec.DecodeError as error:
         raise LockError(f"{path} is no lock file: {error}") from None
+
+
+def shipped() -> Lock:
+    return read(SHIPPED)
 
 
 def write(path: Path, lock: Lock) -> None:
