@@ -21,7 +21,7 @@ from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.knowing import SECRET_KINDS
 from trimtab.systems.gitops.leftovers import leftovers
 from trimtab.systems.gitops.merging import Base, normal
-from trimtab.systems.gitops.ordering import order
+from trimtab.systems.gitops.ordering import References, order
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Step
 from trimtab.systems.gitops.sending import Document, Guard, Sender
@@ -87,9 +87,7 @@ class Applier:
         """So far."""
         return Acts(frozenset(self.applied), frozenset(self.deleted), tuple(self.failures), tuple(self.untried))
 
-    async def apply(
-        self, steps: Sequence[Step], references: Callable[[Document], Iterable[Identity]] | None = None
-    ) -> bool:
+    async def apply(self, steps: Sequence[Step], references: References | None = None) -> bool:
         """Whether all of it was applied."""
         by_identity = {step.identity: step for step in steps}
         defined = defined_kinds(step.document or {} for step in steps)
