@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Program
+from tests.cli.conftest import Program, Zygote, in_namespace
+from tests.runtime.widgets import until_found
 from trimtab.cli import git_sync
 from trimtab.cli.codes import escaped
 from trimtab.cli.git_next import WORDS, next_step
 from trimtab.cli.git_plan import CHANGES, code_of
 from trimtab.cli.git_status import lines
+from trimtab.client.connect import connect
+from trimtab.model import kubernetes
 from trimtab.model.document import convert
-from trimtab.systems.gitops.kinds import GitSync
+from trimtab.model.hub import HubMeta
+from trimtab.model.scheme import Scheme
+from trimtab.runtime.prepare import prepare
+from trimtab.runtime.status import write_status
+from trimtab.runtime.system import System
+from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, GitSyncStatus
+from trimtab.systems.gitops.kinds.fields import SYNC_NOW
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Action, Guard, Plan, Refusal, Step
 from trimtab.systems.gitops.planning import told as told_plan
+from trimtab.testing.embedded import TrimtabServer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gitops.md").read_text()
 OLD, NEW = "1" * 40, "2" * 40
@@ -171,3 +183,32 @@ def test_control_characters_in_names_of_files_are_shown_and_not_sent_to_the_term
 @pytest.mark.parametrize("words", ["belongs to another sync", "not written to it", "spec.exclude"])
 def test_what_to_do_about_a_refusal_fits_all_that_are_refused(words: str) -> None:
     assert words in next_step(sync("Refused"))
+
+
+async def test_a_run_that_is_asked_for_is_followed_to_its_end(
+    quiet_server: TrimtabServer, tmp_path: Path, zygote: Zygote
+) -> None:
+    """The test is the controller."""
+    scheme = kubernetes.register(Scheme())
+    scheme.register(GitSync)
+    client = connect(quiet_server.kubeconfig, scheme=scheme)
+    try:
+        await prepare(client, (System(name="gitops", kinds=(GitSync,)),), rights=False)
+        trimtab = await in_namespace("git-followed", client, quiet_server, tmp_path, zygote)
+        spec = GitSyncSpec(repository="team")
+        await client.create(GitSync(metadata=HubMeta(name="fleet", namespace="git-followed"), spec=spec))
+        with trimtab.installed("git", "sync", "fleet", "--wait", "30", stderr=subprocess.PIPE) as running:
+            assert running.stderr is not None
+            asked = held = await until_found(
+                client, GitSync, "fleet", "git-followed", lambda sync: sync.metadata.annotations
+            )
+            for done in (30, 60):
+                far = {"done": done, "total": 60, "note": "applying", "started": AT, "updated": AT}
+                held = await write_status(client, held, convert({"progress": far}, GitSyncStatus))
+                assert await asyncio.to_thread(running.stderr.readline) == f"fleet: {done} of 60: applying\n"
+            ended = sync("Synced", "in sync with 1111", handledRequest=asked.metadata.annotations[SYNC_NOW])
+            await write_status(client, held, ended.status)
+            out, err = await asyncio.to_thread(running.communicate, timeout=30)
+        assert (running.returncode, out, err) == (0, "gitsync/fleet Synced: in sync with 1111\n", "")
+    finally:
+        await client.close()

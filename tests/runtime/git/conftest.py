@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -130,3 +133,20 @@ def made(request: pytest.FixtureRequest, transport: str, folder: Path) -> Place:
 @pytest.fixture
 def daemon_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return made(request, "git_daemon", tmp_path)
+
+
+@pytest.fixture
+def gpg() -> Iterator[Path]:
+    """A home of gpg with a key of Ann's; in a short path, for the sake of its socket."""
+    needs("gpg")
+    with tempfile.TemporaryDirectory(prefix="ann-", ignore_cleanup_errors=True) as place:
+        home = Path(place)
+        run_gpg(home, "--passphrase", "", "--quick-generate-key", "Ann <ann@example.com>", "ed25519", "sign")
+        yield home
+        subprocess.run(["gpgconf", "--homedir", place, "--kill", "all"], check=False, capture_output=True)
+
+
+def run_gpg(home: Path, *words: str) -> bytes:
+    env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    command = ["gpg", "--homedir", str(home), "--batch", "--pinentry-mode", "loopback", *words]
+    return subprocess.run(command, check=True, capture_output=True, env=env, stdin=subprocess.DEVNULL).stdout

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.needs import needs
-from tests.runtime.git.conftest import ME
+from tests.runtime.git.conftest import ME, run_gpg
 from trimtab.lab.git import GitServer, environment
 from trimtab.lab.git_ssh import key_pair
 from trimtab.model.redacted import Redacted
@@ -194,28 +192,9 @@ async def test_rubbish_in_place_of_a_signature_is_untrusted_and_nothing_else(rub
         await verify(_info(armoured, b"payload"), Trusted())
 
 
-@pytest.fixture
-def gpg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home of gpg with a key of Ann's; in a short path, for the sake of its socket."""
-    needs("gpg")
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="ann-", ignore_cleanup_errors=True) as place:
-        home = Path(place)
-        _gpg(home, "--passphrase", "", "--quick-generate-key", "Ann <ann@example.com>", "ed25519", "sign")
-        yield home
-        subprocess.run(["gpgconf", "--homedir", place, "--kill", "all"], check=False, capture_output=True)
-
-
-def _gpg(home: Path, *words: str) -> bytes:
-    env = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    command = ["gpg", "--homedir", str(home), "--batch", "--pinentry-mode", "loopback", *words]
-    return subprocess.run(command, check=True, capture_output=True, env=env, stdin=subprocess.DEVNULL).stdout
-
-
 async def test_pgp_signatures_pass_both_ways(mirror: Mirror, gpg: Path, tmp_path: Path) -> None:
-    public = _gpg(gpg, "--armor", "--export").decode()
-    private = _gpg(gpg, "--armor", "--export-secret-keys")
+    public = run_gpg(gpg, "--armor", "--export").decode()
+    private = run_gpg(gpg, "--armor", "--export-secret-keys")
     commit = await _signed(mirror, PgpSigner(key=Redacted(private)))
     done = _git(mirror.folder / "repository", "verify-commit", commit, home=gpg)
     assert b'Good signature from "Ann <ann@example.com>"' in done.stderr, done.stderr
@@ -230,7 +209,7 @@ async def test_pgp_signatures_pass_both_ways(mirror: Mirror, gpg: Path, tmp_path
 
 
 async def test_a_pgp_key_that_is_not_trusted_or_not_usable_says_so(mirror: Mirror, gpg: Path) -> None:
-    private = _gpg(gpg, "--armor", "--export-secret-keys")
+    private = run_gpg(gpg, "--armor", "--export-secret-keys")
     about = await mirror.about(await _signed(mirror, PgpSigner(key=Redacted(private))))
     with pytest.raises(Untrusted, match="not among those trusted"):
         await verify(about, Trusted(pgp="-----BEGIN PGP PUBLIC KEY BLOCK-----\n"))

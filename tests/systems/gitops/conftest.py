@@ -11,6 +11,7 @@ import pytest
 
 from tests.needs import needs
 from tests.runtime.conftest import client, scheme
+from tests.runtime.git.conftest import gpg
 from trimtab.client.api import ApiClient
 from trimtab.lab.git_daemon import GitDaemon
 from trimtab.model.scheme import Scheme, Untyped
@@ -22,7 +23,7 @@ from trimtab.testing.ports import free_ports
 if TYPE_CHECKING:
     from tests.systems.gitops.desk import Desk
 
-__all__ = ["client", "scheme"]
+__all__ = ["client", "gpg", "scheme"]
 
 KINDS = (Repository, GitSync, SyncConflict)
 

@@ -119,6 +119,31 @@ async def test_a_version_of_git_is_published_with_the_bytes_of_its_files(up: Up)
 
 
 @pytest.mark.row(28)
+@pytest.mark.row(49)
+async def test_of_what_has_several_versions_git_has_the_latest_alone(up: Up) -> None:
+    async def publish(version: str) -> None:
+        document = {"apiVersion": VERSION, "kind": "Addon", "metadata": {"name": "one", "namespace": up.namespace}}
+        await up.client.apply(Untyped({**document, "spec": {"version": version}}), manager="users", force=True)
+
+    def written() -> list[bytes]:
+        return [data for data in up.git.read().values() if b"kind: Addon" in data]
+
+    await make(up, "one", "m/one.yaml", MANIFEST.encode())
+    await publish("v1")
+    await publish("v2")
+    up.git.create("team", {"README.md": "ours"})
+    await up.repository()
+    await up.sync(systemToGit=True, exclude=["Project", "Repository"])
+    await up.until(lambda sync: any(b"version: v2" in data for data in written()))
+    await publish("v3")
+    await up.until(lambda sync: any(b"version: v3" in data for data in written()))
+    await up.ready()
+    assert len(written()) == 1
+    told = json.loads(await up.read(place(up).partition("/artifacts/")[0] + "/versions"))
+    assert [item["version"] for item in told["items"]] == ["v3", "v2", "v1"]
+
+
+@pytest.mark.row(28)
 async def test_other_bytes_for_a_published_version_are_refused_and_nothing_changes(up: Up) -> None:
     document = addon("one", "m/one.yaml") + "  version: v1\n"
     up.git.create("team", {"one.yaml": document, "m/one.yaml": MANIFEST})

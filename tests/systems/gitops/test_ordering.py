@@ -18,8 +18,8 @@ def item(kind: str, name: str, group: str = "", namespace: str = "shop", needs: 
     return Identity(group, kind, namespace, name), {"metadata": metadata, "refs": refs.split()}
 
 
-def references(document: dict[str, Any]) -> list[Identity]:
-    return [Identity("g", "Thing", "shop", name) for name in document["refs"]]
+def references(own: Identity, document: dict[str, Any]) -> list[Identity]:
+    return [Identity("g", "Thing", own.namespace, name) for name in document["refs"]]
 
 
 def names(found: Ordering) -> list[list[str]]:

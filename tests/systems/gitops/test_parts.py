@@ -80,11 +80,12 @@ THING: dict[str, Any] = {
 @pytest.mark.row(46)
 @pytest.mark.row(47)
 def test_classes_tell_references_files_secrets_and_triggers(knowledge: Knowledge) -> None:
-    assert set(knowledge.references(THING)) == {
+    own = Identity("infra.trimtab.dev", "Thing", "team", "a")
+    assert set(knowledge.references(own, THING)) == {
         Identity("hub.trimtab.dev", "Repository", "team", "code"),
         Identity("infra.trimtab.dev", "Part", "team", "x"),
     }
-    assert set(knowledge.references({**THING, "apiVersion": "infra.acme.example/v3"})) == {
+    assert set(knowledge.references(own, {**THING, "apiVersion": "infra.acme.example/v3"})) == {
         Identity("hub.acme.example", "Repository", "team", "code"),
         Identity("infra.acme.example", "Part", "team", "x"),
     }, "names of a white label are of its groups"

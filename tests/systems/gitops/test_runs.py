@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from tests.systems.gitops.desk import Desk, config
+from tests.systems.gitops.desk import Desk, config, reason
+from tests.systems.gitops.test_faults import Odd
+from trimtab.client.transport import Call
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.run.journal import SHOWN
 
 
 @pytest.mark.row(53)
@@ -41,3 +47,27 @@ async def test_a_document_that_is_another_sync_s_is_told_by_its_file_and_the_oth
         assert (told.path, told.reason, sync.status.problems) == ("mine.yaml", "Refused", 1)
         assert f"{desk.namespace}/fleet" in told.message
         assert await desk.names() == ["a", "b"]
+
+
+@pytest.mark.row(53)
+async def test_whoever_watches_a_large_run_sees_how_far_it_is(desk: Desk) -> None:
+    count = SHOWN + 10
+    desk.git.create("team", {f"{n}.yaml": config(f"c{n}", x="1") for n in range(count)})
+    await desk.repository()
+    await desk.sync()
+    seen: list[tuple[int, int, str]] = []
+
+    async def slower(call: Call) -> None:
+        await asyncio.sleep(0)  # as a network does, it lets others go on meanwhile
+
+    def ended(sync: GitSync) -> bool:
+        if far := sync.status.progress:
+            seen.append((far.done, far.total, far.note))
+        return reason(sync) == "Synced"
+
+    async with desk.working("slower", Odd(desk.client, before=slower).client):
+        sync = await desk.until(ended)
+    assert 0 < seen[0][0] < count
+    assert seen == sorted(seen)
+    assert seen[-1] == (count, count, "applying")
+    assert not sync.status.progress

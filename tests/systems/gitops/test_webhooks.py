@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
@@ -219,3 +219,51 @@ async def test_a_signed_push_is_synced_at_once_and_all_others_do_nothing(desk: D
         assert first.startswith("webhook hub ")
         assert await post("/fleet/hub", body, {**good, "X-GitHub-Delivery": "4"}) == 202  # a replay under another name
         assert await asked(desk) == first
+
+
+PUSH = {"ref": "refs/heads/main", "commits": [{"modified": ["fleet/a.yaml"]}]}
+CUT = {"object_kind": "push", **PUSH, "commits": [{"modified": ["README.md"]}], "total_commits_count": 30}
+CHANGED = {"push": {"changes": [{"new": {"type": "branch", "name": "main"}}]}}
+UPDATED = {"eventType": "git.push", "id": "1", "resource": {"refUpdates": [{"name": "refs/heads/main"}]}}
+
+
+def sent(body: bytes, secret: bytes) -> str:
+    return secret.decode()
+
+
+def basic(body: bytes, secret: bytes) -> str:
+    return "Basic " + base64.b64encode(b"any:" + secret).decode()
+
+
+@pytest.mark.row(51)
+@pytest.mark.parametrize(
+    ("provider", "message", "event", "header", "proof"),
+    [
+        ("github", PUSH, {"X-GitHub-Event": "push"}, "X-Hub-Signature-256", signed),
+        ("gitlab", CUT, {"X-Gitlab-Event": "Push Hook"}, "X-Gitlab-Token", sent),
+        ("bitbucket", CHANGED, {"X-Event-Key": "repo:push"}, "X-Hub-Signature", signed),
+        ("azure", UPDATED, {}, "Authorization", basic),
+    ],
+)
+async def test_each_provider_is_believed_in_its_own_way_and_asks_for_a_run(
+    desk: Desk,
+    provider: str,
+    message: dict[str, Any],
+    event: dict[str, str],
+    header: str,
+    proof: Callable[[bytes, bytes], str],
+) -> None:
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [{**HOOK, "provider": provider}]})
+    body = json.dumps(message).encode()
+    async with listening(desk) as url, aiohttp.ClientSession() as http:
+
+        async def post(secret: bytes) -> int:
+            headers = {**event, header: proof(body, secret)}
+            async with http.post(f"{url}/fleet/hub", data=io.BytesIO(body), headers=headers) as answer:
+                return answer.status
+
+        assert await post(b"guess") == 401
+        assert await asked(desk) == ""
+        assert await post(b"open sesame") == 202
+        assert (await asked(desk)).startswith("webhook hub ")

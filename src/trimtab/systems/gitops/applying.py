@@ -21,9 +21,9 @@ from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.knowing import SECRET_KINDS
 from trimtab.systems.gitops.leftovers import leftovers
 from trimtab.systems.gitops.merging import Base, normal
-from trimtab.systems.gitops.ordering import order
+from trimtab.systems.gitops.ordering import References, order
 from trimtab.systems.gitops.parsing import Identity
-from trimtab.systems.gitops.planning import Step
+from trimtab.systems.gitops.planning import Action, Step
 from trimtab.systems.gitops.sending import Document, Guard, Sender
 
 AT_ONCE = 24
@@ -87,9 +87,7 @@ class Applier:
         """So far."""
         return Acts(frozenset(self.applied), frozenset(self.deleted), tuple(self.failures), tuple(self.untried))
 
-    async def apply(
-        self, steps: Sequence[Step], references: Callable[[Document], Iterable[Identity]] | None = None
-    ) -> bool:
+    async def apply(self, steps: Sequence[Step], references: References | None = None) -> bool:
         """Whether all of it was applied."""
         by_identity = {step.identity: step for step in steps}
         defined = defined_kinds(step.document or {} for step in steps)
@@ -167,6 +165,7 @@ class Applier:
             self._unanswered(step, error)
             return
         metadata = answer.get("metadata") or {}
+        seen = step.live if step.action is Action.OWN and step.live else answer
         self._inventory.put(
             Entry(
                 step.identity,
@@ -175,7 +174,7 @@ class Applier:
                 path=step.path,
                 index=step.index,
                 digest=step.digest,
-                base=Base(step.document, normal(self._clean(answer))),
+                base=Base(step.document, normal(self._clean(seen))),
                 artifacts=before.artifacts if before is not None else {},
                 item=step.item,
             )
@@ -193,9 +192,13 @@ class Applier:
             raise error
 
     def applied_form(self, step: Step) -> Document:
-        """What is sent: in its namespace, with our lineage where the kind keeps it."""
+        """What is sent: in its namespace, with our lineage where the kind keeps it. Of what came from the system, the lineage
+        alone: it may say another thing by now, which is for Git to learn."""
         document = dict(step.document or {})
         metadata = dict(document.get("metadata") or {})
+        if step.action is Action.OWN:
+            document = {word: document[word] for word in ("apiVersion", "kind")}
+            metadata = {"name": step.identity.name}
         if step.identity.namespace:
             metadata["namespace"] = step.identity.namespace
         if key := self._lineage_key(str(document["apiVersion"]), str(document["kind"])):

@@ -17,7 +17,7 @@ from trimtab.model.markers import Marker, ReadOnly, Ref, Sensitive
 from trimtab.model.resource import Resource
 from trimtab.model.scheme import Scheme
 from trimtab.systems.gitops.kinds.fields import AUTHOR
-from trimtab.systems.gitops.parsing import Identity, group_of, identity_of
+from trimtab.systems.gitops.parsing import Identity, group_of
 
 TRIGGERS = "git"
 """The category of kinds whose changes start a sync to Git, for kinds without a class."""
@@ -104,13 +104,13 @@ class Knowledge:
         cls = self._class(str(document.get("apiVersion")), str(document.get("kind")))
         return cls is not None and issubclass(cls, HubVersioner)
 
-    def references(self, document: dict[str, Any]) -> Iterator[Identity]:
-        """What a document names, of its own namespace. Of several kinds of that name, the one of its own group."""
+    def references(self, own: Identity, document: dict[str, Any]) -> Iterator[Identity]:
+        """What a document names, of its own namespace, which it need not say itself. Of several kinds of that name, the one of
+        its own group."""
         cls = self._class(str(document.get("apiVersion")), str(document.get("kind")))
         marked = _marked(cls, Ref) if cls is not None else ()
         if not marked:
             return
-        own = identity_of(document)
         for path, marker in marked:
             for name in values(document, path):
                 if isinstance(name, str) and name and name != "*":

@@ -16,7 +16,7 @@ from trimtab.systems.gitops.parsing import Identity
 DEPENDS_ON = "gitops.trimtab.dev/depends-on"
 """`Kind/name, group/Kind/name, …`: of the same namespace, or of the cluster."""
 
-References = Callable[[dict[str, Any]], Iterable[Identity]]
+References = Callable[[Identity, dict[str, Any]], Iterable[Identity]]
 
 
 class Ordering(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class _Waiting:
 
     def of(self, identity: Identity) -> list[Identity]:
         document = self._items[identity]
-        references = self._references(document) if self._references is not None else ()
+        references = self._references(identity, document) if self._references is not None else ()
         found = {other for other in references if other in self._items}
         for group, kind, name in depends_on(document):
             found.update(

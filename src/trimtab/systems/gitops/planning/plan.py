@@ -38,6 +38,7 @@ class Action(Enum):
     UPDATE = "update"
     UNCHANGED = "unchanged"
     ADOPT = "adopt"
+    OWN = "own"
     PRUNE = "prune"
     KEEP = "keep"
     FORGET = "forget"
@@ -46,7 +47,8 @@ class Action(Enum):
 class Step(msgspec.Struct, frozen=True):
     """One document in the system. `document` is what to apply (as Git will have it); `live` what is there.
 
-    ADOPT of what already says the same applies nothing but our ownership. KEEP is gone from Git and stays, with its entry;
+    ADOPT of what already says the same applies nothing but our ownership. OWN is what came from the system to Git: nothing of it
+    is applied but that it is ours. KEEP is gone from Git and stays, with its entry;
     FORGET is gone everywhere, or no longer ours: only its entry goes."""
 
     identity: Identity

@@ -137,7 +137,7 @@ def _adopted(plan: Plan, current: Container[Identity], sync: GitSync, tools: Too
     """What came from the system to where documents are read is ours from now on: kinds that keep a lineage get it. What the
     revision does not have stays theirs: it would be deleted as gone from Git."""
     return [
-        Step(edit.identity, Action.ADOPT, edit.path, document=normal(edit.document), live=edit.live)
+        Step(edit.identity, Action.OWN, edit.path, document=normal(edit.document), live=edit.live)
         for edit in plan.write_back
         if edit.action == "create"
         and edit.identity in current
