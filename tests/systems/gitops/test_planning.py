@@ -18,6 +18,7 @@ from trimtab.systems.gitops.planning import PRUNE, Options, Plan, plan, summary,
 BOTH = Options(system_to_git=True)
 TO_GIT = Options(git_to_system=False, system_to_git=True)
 ONE_WAY = Options()
+NO_WAY = Options(git_to_system=False)
 
 
 def thing(name: str = "a", replicas: int = 1, kind: str = "Thing", **more: Any) -> dict[str, Any]:
@@ -277,6 +278,12 @@ def entry_of(document: dict[str, Any], **changes: Any) -> dict[Identity, Entry]:
             id="not selected any more",
         ),
         pytest.param([thing()], [], {}, Options(selection=selection(["Other"])), {}, id="not selected"),
+        pytest.param(
+            [thing(replicas=2)], [lived(thing())], known(thing()), NO_WAY, {"keep": ["a"]}, id="Git changed, no way"
+        ),
+        pytest.param([thing()], [lived(thing())], {}, NO_WAY, {"keep": ["a"]}, id="exists already, no way"),
+        pytest.param([thing()], [], known(thing()), NO_WAY, {}, id="deleted in the system, no way"),
+        pytest.param([], [lived(thing())], known(thing()), NO_WAY, {"keep": ["a"]}, id="gone from Git, no way"),
     ],
 )
 def test_what_is_done(

@@ -169,15 +169,17 @@ class _Planner:
             )
         elif self._options.system_to_git:
             self._both_ways(source, live, entry)
-        else:
+        elif self._options.git_to_system:
             found = impose(
                 entry.base if entry is not None else None, source.document, live, ignored=self._ignoring(identity)
             )
             self._to_system(source, live, entry, found, "differs from Git")
+        else:
+            self._step(Action.KEEP, source, live, "stays as it is: both directions are off")
 
     def _not_live(self, source: SourceDocument, entry: Known | None) -> None:
         if not self._options.git_to_system:
-            if entry is not None:
+            if entry is not None and self._options.system_to_git:
                 self._edit("delete", source, None, None, "was deleted in the system")
             return
         if entry is None or not entry.uid or not self._options.system_to_git:
