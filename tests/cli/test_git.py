@@ -98,6 +98,11 @@ def test_what_is_held_is_named_with_its_reason_and_the_way_on() -> None:
     assert told[-1] == "           and 2 more"
 
 
+def test_a_folder_that_is_not_there_is_looked_for_before_deletions_are_confirmed() -> None:
+    step = next_step(sync("EmptySource", 'spec.path: there is no folder "productoin" in 2222'))
+    assert step.startswith("name the right folder: spec.path")
+
+
 def test_documents_that_are_not_right_are_a_table() -> None:
     problems = [
         {"path": "a.yaml", "line": 12, "reason": "Invalid", "message": "data: is\nno map"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config, reason
+from tests.systems.gitops.desk import Desk, config, message, reason
 from tests.systems.gitops.test_both_ways import edit, started
 from trimtab.client.protocol import Ref
 from trimtab.model.kubernetes import ConfigMap
@@ -63,3 +63,15 @@ async def test_a_confirmation_counts_whatever_else_starts_the_run(desk: Desk, ho
         after = await desk.answered(word)
         assert (reason(after), set(desk.git.read())) == ("Synced", {"c.yaml", "d.yaml", "e.yaml"})
         assert after.status.history[0].trigger == "Confirmed"
+
+
+async def test_a_typing_error_in_the_path_is_named_before_the_deletions_that_it_would_mean(desk: Desk) -> None:
+    async with desk.working():
+        desk.git.create("team", {"production/a.yaml": config("a", v="1")})
+        await desk.repository()
+        await desk.sync(path="production")
+        await desk.ready()
+        await desk.change(path="productoin")
+        said = message(await desk.reason("EmptySource"))
+        assert said.startswith('spec.path: there is no folder "productoin" in ')
+        assert said.endswith("if it is meant, 1 document would be deleted: `trimtab git confirm fleet` lets it pass")
