@@ -41,3 +41,19 @@ async def test_a_document_that_is_another_sync_s_is_told_by_its_file_and_the_oth
         assert (told.path, told.reason, sync.status.problems) == ("mine.yaml", "Refused", 1)
         assert f"{desk.namespace}/fleet" in told.message
         assert await desk.names() == ["a", "b"]
+
+
+async def test_the_run_that_ends_a_failure_is_told_each_time(desk: Desk) -> None:
+    good, bad = {"a.yaml": config("a", x="1")}, {"a.yaml": "no: [document"}
+    desk.git.create("team", good)
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        for _ in range(2):
+            desk.git.commit("team", bad)
+            await desk.again()
+            desk.git.commit("team", good)
+            sync = await desk.again()
+        told = [(run.outcome, run.reason) for run in sync.status.history]
+        assert told[:4] == [("Succeeded", "Synced"), ("Failed", "InvalidDocuments")] * 2
