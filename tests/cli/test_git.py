@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cli.conftest import Program, Zygote, in_namespace
@@ -26,7 +27,7 @@ from trimtab.runtime.prepare import prepare
 from trimtab.runtime.status import write_status
 from trimtab.runtime.system import System
 from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, GitSyncStatus
-from trimtab.systems.gitops.kinds.fields import SYNC_NOW
+from trimtab.systems.gitops.kinds.fields import SUSPENDED_BY, SYNC_NOW
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Action, Guard, Plan, Refusal, Step
 from trimtab.systems.gitops.planning import told as told_plan
@@ -105,9 +106,28 @@ def test_what_is_held_is_named_with_its_reason_and_the_way_on() -> None:
     held = {"plan": "p", "revision": NEW, "reason": "MassDelete", "deletes": deletes, "count": 12}
     told = lines(sync("MassDelete", "12 documents of 20 would be deleted", held=held, lastAppliedRevision=OLD))
     assert told[2].startswith("  next     `trimtab git confirm fleet -n shop` lets them pass")
-    assert "  held     12 deletions that 222222222222 would make (MassDelete)" in told
+    assert "  held     12 deletions that 222222222222 would make (MassDelete, plan p)" in told
     assert [line.strip() for line in told if "ConfigMap" in line] == deletes[:10]
     assert told[-1] == "           and 2 more"
+
+
+def test_a_folder_that_is_not_there_is_looked_for_before_deletions_are_confirmed() -> None:
+    step = next_step(sync("EmptySource", 'spec.path: there is no folder "productoin" in 2222'))
+    assert step.startswith("name the right folder: spec.path")
+
+
+def test_who_wonders_why_a_sync_is_suspended_is_told() -> None:
+    held = sync("Suspended", "spec.suspend")
+    paused = held.replace(
+        metadata=msgspec.structs.replace(held.metadata, annotations={SUSPENDED_BY: "the release\nis frozen"}),
+        spec=held.spec.replace(suspend=True),
+    )
+    assert "  suspended  the release is frozen" in lines(paused)
+
+
+def test_a_port_without_a_host_is_told_with_that_port(bare: Program) -> None:
+    said = bare("git", "listen", "--listen", "7481")
+    assert "is not HOST:PORT, as 127.0.0.1:7481" in said.err
 
 
 def test_documents_that_are_not_right_are_a_table() -> None:

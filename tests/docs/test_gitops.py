@@ -64,6 +64,12 @@ def test_the_manifests_of_the_example_are_good_and_quoted() -> None:
     assert [part for part in parts[1:] if part not in PAGE] == []
 
 
+def test_the_two_deletions_of_the_example_are_held_whatever_else_the_project_has() -> None:
+    (sync,) = (each for each in load_all((EXAMPLE / "sync.yaml").read_text()) if each["kind"] == "GitSync")
+    guard = convert(sync, GitSync).spec.deletion_guard
+    assert (guard.max_count, guard.max_percent) == (1, 0)
+
+
 def test_its_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
         assert (ROOT / "docs" / target).exists(), target

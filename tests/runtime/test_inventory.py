@@ -98,6 +98,21 @@ async def test_an_emptied_inventory_leaves_no_trace(client: ApiClient, namespace
     assert left.items == []
 
 
+async def test_what_is_held_is_not_let_go_because_there_is_more_now(
+    client: ApiClient, namespace: str, owner: ConfigMap
+) -> None:
+    old, new = [f"old{n}" for n in range(12)], [f"new{n}" for n in range(60)]
+    await inventory(client).apply(owner, secrets(namespace, *old))
+    for _ in range(2):
+        held = await inventory(client).apply(owner, secrets(namespace, *new))
+        assert {refusal.reason for refusal in held.refused} == {Reason.MASS_DELETE}
+        assert not held.prune
+    few = await inventory(client).apply(owner, secrets(namespace, *new, *old[:8]))
+    assert [step.entry.name for step in few.prune] == old[8:]
+    await inventory(client).apply(owner, secrets(namespace, *new), allow_mass_delete=True)
+    assert set(await there(client, namespace)) == set(new)
+
+
 async def test_what_belongs_to_others_is_left_alone(client: ApiClient, namespace: str, owner: ConfigMap) -> None:
     other = await owner_named(client, namespace, "other")
     await inventory(client).apply(other, secrets(namespace, "theirs"))

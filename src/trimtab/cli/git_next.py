@@ -48,6 +48,7 @@ STEPS: dict[tuple[str, ...], str] = {
         "InventoryLost",
     ): "bring back the place of the blobs: nothing is done before, so that nothing is deleted by mistake",
 }
+PATH = "name the right folder: spec.path; or push it. `trimtab git confirm {name} -n {place}` only if the deletion is meant"
 WORDS = {reason: words for reasons, words in STEPS.items() for reason in reasons}
 
 
@@ -57,4 +58,6 @@ def next_step(sync: GitSync) -> str:
     if found is None or found.status == "True":
         return ""
     words = WORDS.get(found.reason, "")
+    if found.reason == "EmptySource" and found.message.startswith("spec.path:"):
+        words = PATH
     return words.format(name=sync.name, place=sync.namespace, repository=sync.spec.repository)

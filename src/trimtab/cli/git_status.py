@@ -10,6 +10,7 @@ from trimtab.cli.git_find import called, stands, status_of, sync_of
 from trimtab.cli.git_next import next_step
 from trimtab.runtime.runs import Run
 from trimtab.systems.gitops.kinds import DocumentProblem, GitSync
+from trimtab.systems.gitops.kinds.fields import SUSPENDED_BY
 
 WAYS = {(True, True): "both ways", (True, False): "to the system", (False, True): "to Git", (False, False): "no way"}
 MOST_NAMES, MOST_PROBLEMS, MOST_RUNS = 10, 20, 5
@@ -34,11 +35,17 @@ def lines(sync: GitSync) -> list[str]:
     spec = sync.spec
     place = f"{spec.repository} {spec.revision}{f' {spec.path}' if spec.path else ''}"
     head = [f"{called(sync)}  {place}, {WAYS[spec.git_to_system, spec.system_to_git]}", f"  {_plain(stands(sync)[1])}"]
-    told = [*_revisions(sync), *_waiting(sync), *_problems(sync), *_hooks(sync), *_runs(sync)]
+    told = [*_pause(sync), *_revisions(sync), *_waiting(sync), *_problems(sync), *_hooks(sync), *_runs(sync)]
     if step := next_step(sync):
         told.insert(0, ("next", step))
     width = max(len(word) for word, _ in told)
     return [escaped(line) for line in (*head, *(f"  {word:{width}s}  {words}" for word, words in told))]
+
+
+def _pause(sync: GitSync) -> Iterator[Line]:
+    reason = (sync.metadata.annotations or {}).get(SUSPENDED_BY, "")
+    if sync.spec.suspend and reason:
+        yield "suspended", _plain(reason)
 
 
 def _revisions(sync: GitSync) -> Iterator[Line]:
@@ -56,7 +63,10 @@ def _waiting(sync: GitSync) -> Iterator[Line]:
     status = status_of(sync)
     if held := status.held:
         count = "1 deletion" if held.count == 1 else f"{held.count} deletions"
-        yield "held", f"{count} that {held.revision[:12]} would make ({held.reason})"
+        yield (
+            "held",
+            f"{count} that {held.revision[:12]} would make ({held.reason}{f', plan {held.plan}' if held.plan else ''})",
+        )
         yield from (("", name) for name in held.deletes[:MOST_NAMES])
         yield from _more(held.count, MOST_NAMES)
     if status.conflicts:

@@ -67,7 +67,8 @@ def address(text: str) -> tuple[str, int]:
     """Of HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal()) or not 0 <= int(port) <= 65535:
-        raise Problem(f'--listen "{text}" is not HOST:PORT, as 127.0.0.1:7480', USAGE)
+        port = text if text.isdecimal() else "PORT"
+        raise Problem(f'--listen "{text}" is not HOST:PORT, as 127.0.0.1:{port}', USAGE)
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

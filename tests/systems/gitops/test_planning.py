@@ -18,6 +18,7 @@ from trimtab.systems.gitops.planning import PRUNE, Options, Plan, plan, summary,
 BOTH = Options(system_to_git=True)
 TO_GIT = Options(git_to_system=False, system_to_git=True)
 ONE_WAY = Options()
+NO_WAY = Options(git_to_system=False)
 
 
 def thing(name: str = "a", replicas: int = 1, kind: str = "Thing", **more: Any) -> dict[str, Any]:
@@ -249,9 +250,26 @@ def entry_of(document: dict[str, Any], **changes: Any) -> dict[Identity, Entry]:
             [lived(thing())],
             known(thing()),
             TO_GIT,
-            {"keep": ["a"]},
+            {"write_back": ["create a"]},
             id="gone from Git, which is not the source",
         ),
+        pytest.param(
+            [thing(replicas=2, image="x")],
+            [lived(thing())],
+            known(thing()),
+            TO_GIT,
+            {"write_back": ["update a"]},
+            id="Git changed, which is not the source",
+        ),
+        pytest.param(
+            [thing(image="x")],
+            [lived(thing())],
+            {},
+            TO_GIT,
+            {"write_back": ["update a"]},
+            id="exists, and Git says more, which is not the source",
+        ),
+        pytest.param([thing()], [lived(thing())], {}, TO_GIT, {"unchanged": ["a"]}, id="exists already, to Git only"),
         pytest.param(
             [thing("b")],
             [lived(thing())],
@@ -277,6 +295,12 @@ def entry_of(document: dict[str, Any], **changes: Any) -> dict[Identity, Entry]:
             id="not selected any more",
         ),
         pytest.param([thing()], [], {}, Options(selection=selection(["Other"])), {}, id="not selected"),
+        pytest.param(
+            [thing(replicas=2)], [lived(thing())], known(thing()), NO_WAY, {"keep": ["a"]}, id="Git changed, no way"
+        ),
+        pytest.param([thing()], [lived(thing())], {}, NO_WAY, {"keep": ["a"]}, id="exists already, no way"),
+        pytest.param([thing()], [], known(thing()), NO_WAY, {}, id="deleted in the system, no way"),
+        pytest.param([], [lived(thing())], known(thing()), NO_WAY, {"keep": ["a"]}, id="gone from Git, no way"),
     ],
 )
 def test_what_is_done(
@@ -300,6 +324,22 @@ def test_what_is_applied_and_what_is_written_is_the_merge() -> None:
     assert found.update[0].document == both
     assert found.write_back[0].document == both  # without the server's default
     assert found.write_back[0].before == thing(image="x")
+
+
+@pytest.mark.parametrize("synced", [known(thing()), {}], ids=["synced before", "met for the first time"])
+def test_what_git_alone_changed_is_put_back_where_the_system_wins(synced: dict[Identity, Entry]) -> None:
+    found = plan(parsed(thing(replicas=2, image="x")), live(lived(thing())), synced, TO_GIT)
+    assert found.write_back[0].document == thing()  # without the server's default
+
+
+def test_a_file_that_git_lost_is_written_where_it_was_and_as_it_was() -> None:
+    found = plan(parsed(), live(lived(thing())), entry_of(thing(), path="own/place.yaml"), TO_GIT)
+    assert [(edit.path, edit.document) for edit in found.write_back] == [("own/place.yaml", thing())]
+
+
+def test_a_secret_that_git_lost_is_not_written_again() -> None:
+    secret = {**thing(kind="Secret"), "apiVersion": "v1"}
+    assert acts(plan(parsed(), live(lived(secret)), known(secret), TO_GIT)) == {"refused": ["a"]}
 
 
 def test_after_a_sync_nothing_is_to_be_done() -> None:

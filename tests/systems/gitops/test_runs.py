@@ -71,3 +71,19 @@ async def test_whoever_watches_a_large_run_sees_how_far_it_is(desk: Desk) -> Non
     assert seen == sorted(seen)
     assert seen[-1] == (count, count, "applying")
     assert not sync.status.progress
+
+
+async def test_the_run_that_ends_a_failure_is_told_each_time(desk: Desk) -> None:
+    good, bad = {"a.yaml": config("a", x="1")}, {"a.yaml": "no: [document"}
+    desk.git.create("team", good)
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        for _ in range(2):
+            desk.git.commit("team", bad)
+            await desk.again()
+            desk.git.commit("team", good)
+            sync = await desk.again()
+        told = [(run.outcome, run.reason) for run in sync.status.history]
+        assert told[:4] == [("Succeeded", "Synced"), ("Failed", "InvalidDocuments")] * 2

@@ -126,7 +126,8 @@ class Inventory:
         """Do what the plan says. What changed since it was made is met with a failure, never overwritten."""
         record = await self._record(plan.owner)
         known = {entry.identity for entry in record.entries}
-        await record.update([step.entry for step in plan.wanted if step.entry.identity not in known])
+        new = (step.entry for step in plan.wanted if step.entry.identity not in known)
+        await record.update([*new, *plan.held])
         seen = [step.entry for step in plan.unchanged]
         failures: list[Failure] = []
         made: set[tuple[str, str]] = set()  # kinds that were just defined

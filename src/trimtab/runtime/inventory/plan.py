@@ -34,13 +34,14 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An object in the inventory. The uid is empty until it was seen."""
+    """An object in the inventory. The uid is empty until it was seen. `held`: its deletion was, and is not allowed yet."""
 
     api_version: str
     kind: str
     name: str
     namespace: str = ""
     uid: str = ""
+    held: bool = False
 
     @property
     def identity(self) -> Identity:
@@ -65,6 +66,10 @@ class Reason(enum.Enum):
     NAMESPACE = "everything in it would go with it, whoever made it: allow the mass deletion if it is meant"
     DEFINITION = "every object of its kind would go with it, whoever made it: allow the mass deletion if it is meant"
     HELD = "it stays while others of the same deletion are held"
+
+
+GUARDS = (Reason.MASS_DELETE, Reason.NAMESPACE, Reason.DEFINITION, Reason.HELD)
+"""Why a deletion waits for a word."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -114,6 +119,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def wanted(self) -> tuple[Step, ...]:
         return (*self.create, *self.change, *self.unchanged)
+
+    @property
+    def held(self) -> tuple[Entry, ...]:
+        """What would go, and stays until that is allowed."""
+        return tuple(
+            msgspec.structs.replace(refusal.entry, held=True) for refusal in self.refused if refusal.reason in GUARDS
+        )
 
 
 def planned(
@@ -196,8 +208,11 @@ def _leaving(
 
 
 def held(leaving: Sequence[Step], recorded: int, anything_left: bool) -> list[Refusal]:
-    """Why these must not go unless that is allowed, what takes others with it first; nothing when they may. All or none."""
-    many = len(leaving) > max(FEW, recorded * SHARE // 100) or (bool(leaving) and not anything_left)
+    """Why these must not go unless that is allowed, what takes others with it first; nothing when they may. All or none.
+
+    What was held before is not let go because there are more objects now."""
+    before = any(step.entry.held for step in leaving)
+    many = len(leaving) > max(FEW, 0 if before else recorded * SHARE // 100) or (bool(leaving) and not anything_left)
     carriers = [Refusal(step.entry, _CARRIERS[kind]) for step in leaving if (kind := _kind(step.entry)) in _CARRIERS]
     if not many and not carriers:
         return []

@@ -132,12 +132,12 @@ class Conductor:
         moved, memory.repository = memory.repository != seen, seen
         if memory.looked_at is None or status.observed_generation != sync.metadata.generation:
             return ("Changed" if status.observed_generation else "Created"), True
+        if status.held and annotations.get(CONFIRM) == status.held.plan:
+            return "Confirmed", True
         if asked and asked != (status.handled_request or ""):
             return ("Webhook", False) if asked.startswith("webhook ") else ("Manual", True)
         if moved:
             return "RepositoryChanged", True
-        if status.held and annotations.get(CONFIRM) == status.held.plan:
-            return "Confirmed", True
         if status.conflicts and await self._is_decided(sync):
             return "Resolved", False
         if self._cron_due(sync) == 0.0:
@@ -200,7 +200,10 @@ class Conductor:
             memory.looked_at, memory.retry_at = self._clock.monotonic(), None
             await self._tell(sync, Verdict(False, "InvalidSchedule", problem, stalled=True))
             return Result(requeue_after=sync.spec.triggers.interval.seconds)
-        everything = everything or memory.retry_at is not None
+        waits = bool(
+            sync.status and sync.status.held
+        )  # who looks at a part sees none of what waits, and it would be forgotten
+        everything = everything or waits or memory.retry_at is not None
         if trigger not in BY_THEMSELVES:
             self._pauses.forget(str(sync.metadata.uid))
         running = Running(self._tools, sync, memory, trigger, stamp=trigger == "Cron")

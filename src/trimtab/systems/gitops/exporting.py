@@ -71,6 +71,49 @@ class Pushed(msgspec.Struct, frozen=True):
     """Files beside documents, by path; None for those that went."""
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """What a commit upon `parent` would have: the `changes` of files of documents. `files` are what is there now, `edits`
+    those that can be made and `skipped` those that cannot; of the documents in `gone` nothing is there any more."""
+
+    parent: str
+    files: Mapping[str, Any]
+    edits: tuple[FileEdit, ...]
+    changes: dict[str, bytes | None]
+    skipped: tuple[Refusal, ...] = ()
+    gone: tuple[FileEdit, ...] = ()
+
+
+async def prepare(
+    target: Target,
+    snapshot: Snapshot,
+    edits: Sequence[FileEdit],
+    *,
+    knowledge: Knowledge,
+    raw: Mapping[Identity, dict[str, Any]],
+    exports: Inventory | None = None,
+) -> Prepared:
+    """See `export`. Nothing is written. RemoteError."""
+    mirror: Mirror = target.mirror
+    parent, files = await _there(target, snapshot, same=exports is None)
+    content = await _content(mirror, files, {edit.path for edit in edits})
+    if exports is not None:
+        edits = [_elsewhere(edit, content) for edit in edits]
+    gone = tuple(edit for edit in edits if not edit.path)
+    wanted = [hidden(edit, knowledge) for edit in edits if edit.path]
+    there = snapshot.parsed.documents if exports is None else elsewhere.documents(exports)
+    barred = artifacts.unwritable(wanted, raw, there, knowledge)
+    barred |= await _in_the_way(mirror, parent, target.root, files, wanted)
+    if exports is None:
+        barred |= _unread(wanted, snapshot.ignore)
+    skipped = [_skipped(edit, barred[edit.identity]) for edit in wanted if edit.identity in barred]
+    wanted = [edit for edit in wanted if edit.identity not in barred]
+    changes, failed = await asyncio.to_thread(_edited, content, wanted)  # of many files it takes long
+    skipped += failed
+    left = {refusal.identity for refusal in skipped}
+    made = tuple(edit for edit in wanted if edit.identity not in left)
+    return Prepared(parent, files, made, changes, tuple(skipped), gone)
+
+
 async def export(
     target: Target,
     snapshot: Snapshot,
@@ -87,28 +130,14 @@ async def export(
     from trimtab.runtime.git.objects import Person
 
     mirror: Mirror = target.mirror
-    parent, files = await _there(target, snapshot, same=exports is None)
-    content = await _content(mirror, files, {edit.path for edit in edits})
-    if exports is not None:
-        edits = [_elsewhere(edit, content) for edit in edits]
-    gone = [edit for edit in edits if not edit.path]
-    wanted = [hidden(edit, knowledge) for edit in edits if edit.path]
-    there = snapshot.parsed.documents if exports is None else elsewhere.documents(exports)
-    barred = artifacts.unwritable(wanted, raw, there, knowledge)
-    barred |= await _in_the_way(mirror, parent, target.root, files, wanted)
-    if exports is None:
-        barred |= _unread(wanted, snapshot.ignore)
-    skipped = [_skipped(edit, barred[edit.identity]) for edit in wanted if edit.identity in barred]
-    wanted = [edit for edit in wanted if edit.identity not in barred]
-    changes, failed = await asyncio.to_thread(_edited, content, wanted)  # of many files it takes long
-    skipped += failed
-    left = {refusal.identity for refusal in skipped}
-    wanted = [edit for edit in wanted if edit.identity not in left]
-    beside = await artifacts.download(client, wanted, raw, files, mirror, knowledge)
-    changes |= beside
+    prepared = await prepare(target, snapshot, edits, knowledge=knowledge, raw=raw, exports=exports)
+    parent, wanted, skipped = prepared.parent, prepared.edits, prepared.skipped
+    beside = await artifacts.download(client, wanted, raw, prepared.files, mirror, knowledge)
+    changes = prepared.changes | beside
     changed = {in_repository(target.root, path): data for path, data in changes.items()}
+    written = (*wanted, *prepared.gone)
     if not changed:
-        return Pushed(written=(*wanted, *gone), skipped=tuple(skipped))
+        return Pushed(written=written, skipped=skipped)
     author, trailers = together((author_of(raw.get(edit.identity) or edit.live) for edit in wanted), by.committer)
     committer = Person(name=by.committer.name, email=by.committer.email)
     commit = await mirror.commit(
@@ -120,9 +149,9 @@ async def export(
         sign=by.sign,
     )
     if commit == parent:
-        return Pushed(written=(*wanted, *gone), skipped=tuple(skipped))
+        return Pushed(written=written, skipped=skipped)
     await push(mirror, commit, target.branch, parent or None)
-    return Pushed(commit, (*wanted, *gone), tuple(skipped), beside)
+    return Pushed(commit, written, skipped, beside)
 
 
 async def push(mirror: Mirror, commit: str, branch: str, expected: str | None) -> None:
@@ -293,4 +322,16 @@ def _document_in(data: bytes, edit: FileEdit) -> SourceDocument | None:
     return None
 
 
-__all__ = ["By", "Pushed", "Target", "export", "hidden", "message_of", "normal", "push", "record"]
+__all__ = [
+    "By",
+    "Prepared",
+    "Pushed",
+    "Target",
+    "export",
+    "hidden",
+    "message_of",
+    "normal",
+    "prepare",
+    "push",
+    "record",
+]

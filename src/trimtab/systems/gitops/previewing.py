@@ -6,11 +6,10 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.client.api import ApiClient
 from trimtab.model.clock import Clock
-from trimtab.model.errors import not_found
 from trimtab.runtime.credentials import Credentials
 from trimtab.runtime.events import Recorder
 from trimtab.storage.blobs import Blobs
@@ -20,15 +19,19 @@ from trimtab.systems.gitops.artifacts import MAX_BYTES, Contents
 from trimtab.systems.gitops.conducting import Unguarded
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.knowing import Knowledge
-from trimtab.systems.gitops.parsing import IGNORE_FILE, Ignore, ParsedFile, is_json, is_read, parse_file
+from trimtab.systems.gitops.parsing import IGNORE_FILE, Ignore, Parsed, ParsedFile, is_json, is_read, parse_file
 from trimtab.systems.gitops.planning import Plan
 from trimtab.systems.gitops.reach import Mirrors
 from trimtab.systems.gitops.reading import MAX_FILES, Reader, Snapshot, definitions_of, kinds_of, normal_root
-from trimtab.systems.gitops.repositories import repository_of
+from trimtab.systems.gitops.run.asking import git_repository, options_of
 from trimtab.systems.gitops.run.claims import Claims
+from trimtab.systems.gitops.run.source import check_trust, head_of
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.running import Running
 from trimtab.systems.gitops.served import Served
+
+if TYPE_CHECKING:
+    from trimtab.runtime.git.mirror import Mirror
 
 
 class Previewer:
@@ -56,15 +59,24 @@ class Previewer:
 
     async def revision(self, sync: GitSync, revision: str = "") -> tuple[Snapshot, Plan]:
         """Of a branch, a tag or a commit; the synced branch when none is named. RemoteError; running.Stop."""
-        repository = await repository_of(self._tools.client, sync.spec.repository, sync.namespace)
-        if repository is None:
-            raise not_found("repositories", "hub.trimtab.dev", sync.spec.repository)
+        options_of(sync)
+        repository = await git_repository(self._tools.client, sync, sync.spec.repository)
         async with self._tools.mirrors.open(repository) as mirror:
-            wanted = revision or sync.spec.revision
-            commit = (await mirror.fetch(wanted))[wanted]
-            root = normal_root(sync.spec.path)
-            snapshot = await self._tools.reader.read(mirror, commit, root, sync.namespace)
+            snapshot = await self._snapshot(mirror, sync, revision)
             return snapshot, await self._plan(sync, snapshot, mirror)
+
+    async def _snapshot(self, mirror: Mirror, sync: GitSync, revision: str) -> Snapshot:
+        """Of the synced branch as a run reads it: the first commit may be ours, and others must be trusted."""
+        root = normal_root(sync.spec.path)
+        if revision and revision != sync.spec.revision:
+            commit = (await mirror.fetch(revision))[revision]
+        else:
+            commit = await head_of(mirror, sync)
+            if not commit:
+                await self._tools.served.know(())
+                return Snapshot("", root, {}, Parsed())
+            await check_trust(mirror, commit, sync, self._tools)
+        return await self._tools.reader.read(mirror, commit, root, sync.namespace)
 
     async def folder(self, sync: GitSync, folder: Path) -> tuple[Snapshot, Plan]:
         """Of a folder that stands for the synced one."""
@@ -76,7 +88,7 @@ class Previewer:
         await self._tools.served.know(kinds_of(parsed))
         self._tools.served.announce(definitions_of(parsed))
         gathered = self._tools.reader.gathered(parsed, sync.namespace)
-        snapshot = Snapshot("", "", tree_of(files), gathered)
+        snapshot = Snapshot("", "", tree_of(files), gathered, ignore=ignore)
         contents = Local({snapshot.files[path].oid: data for path, data in files.items()})
         return snapshot, await self._plan(sync, snapshot, contents)
 

@@ -37,8 +37,8 @@ from trimtab.systems.gitops.run.drafting import Drafter
 from trimtab.systems.gitops.run.journal import Journal
 from trimtab.systems.gitops.run.source import head_of, meanwhile, snapshot_of
 from trimtab.systems.gitops.run.tools import Memory, Tools
-from trimtab.systems.gitops.run.verdicts import Stop
-from trimtab.systems.gitops.run.writing import write_back
+from trimtab.systems.gitops.run.verdicts import Stop, path_missing
+from trimtab.systems.gitops.run.writing import previewed, write_back
 from trimtab.systems.gitops.telling import Verdict
 
 PUSHES = 5
@@ -111,7 +111,13 @@ class Running:
         """What a run would do with this revision. Nothing is written. Stop when it would do nothing, and why."""
         drafter = Drafter(self._tools, self.sync, options_of(self.sync), self._memory)
         check(snapshot, self.sync, self._tools, self._memory)
-        return (await drafter.draft(snapshot, await self._kept(), contents, everything=True)).plan
+        kept = await self._kept()
+        draft = await drafter.draft(snapshot, kept, contents, everything=True)
+        found = await previewed(contents, snapshot, draft, kept, sync=self.sync, tools=self._tools)
+        applied = bool(self.sync.status and self.sync.status.last_applied_revision)
+        if found.is_noop and snapshot.lacks_folder and not (applied or self.sync.spec.system_to_git):
+            raise Stop(path_missing(snapshot.root, snapshot.commit, was_there=False))
+        return found
 
     async def _run(self, everything: bool, changed: frozenset[Identity], stale: bool) -> Verdict:
         tools, memory, journal = self._tools, self._memory, self._journal

@@ -44,6 +44,11 @@ RULES = (
         "give a destination, or let sourceAsDestination be true; not both, nor neither",
         field=".destination",
     ),
+    Rule(
+        "!has(self.gitToSystem) || self.gitToSystem || (has(self.systemToGit) && self.systemToGit)",
+        "both directions are off: let gitToSystem or systemToGit be true; suspend is for a pause",
+        field=".gitToSystem",
+    ),
 )
 
 

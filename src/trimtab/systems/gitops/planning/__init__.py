@@ -2,7 +2,7 @@
 
 from trimtab.systems.gitops.planning.deciding import plan
 from trimtab.systems.gitops.planning.filing import Files, Names, filed
-from trimtab.systems.gitops.planning.guarding import EMPTY, confirmation
+from trimtab.systems.gitops.planning.guarding import EMPTY, blamed, confirmation
 from trimtab.systems.gitops.planning.judging import Known, written
 from trimtab.systems.gitops.planning.plan import (
     ACTS,
@@ -35,6 +35,7 @@ __all__ = [
     "Plan",
     "Refusal",
     "Step",
+    "blamed",
     "confirmation",
     "filed",
     "plan",

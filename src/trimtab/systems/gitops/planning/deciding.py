@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any
 
 from trimtab.systems.gitops.layout import Folded, path_for
-from trimtab.systems.gitops.merging import Base, FieldConflict, Merged, impose, merge, normal
+from trimtab.systems.gitops.merging import Base, FieldConflict, Merged, impose, merge, normal, same
 from trimtab.systems.gitops.parsing import Identity, Parsed, Selection, SourceDocument
 from trimtab.systems.gitops.planning.guarding import guarded
 from trimtab.systems.gitops.planning.judging import (
@@ -167,17 +167,21 @@ class _Planner:
             self._step(
                 Action.KEEP, source, live, "is being deleted in the system; it is looked at again when it is gone"
             )
-        elif self._options.system_to_git:
+        elif self._options.system_to_git and self._options.git_to_system:
             self._both_ways(source, live, entry)
-        else:
+        elif self._options.system_to_git:
+            self._put_back(source, live, entry)
+        elif self._options.git_to_system:
             found = impose(
                 entry.base if entry is not None else None, source.document, live, ignored=self._ignoring(identity)
             )
             self._to_system(source, live, entry, found, "differs from Git")
+        else:
+            self._step(Action.KEEP, source, live, "stays as it is: both directions are off")
 
     def _not_live(self, source: SourceDocument, entry: Known | None) -> None:
         if not self._options.git_to_system:
-            if entry is not None:
+            if entry is not None and self._options.system_to_git:
                 self._edit("delete", source, None, None, "was deleted in the system")
             return
         if entry is None or not entry.uid or not self._options.system_to_git:
@@ -193,19 +197,34 @@ class _Planner:
             self._step(Action.CREATE, source, None, "was deleted in the system, and changed in Git", found.resolved)
 
     def _both_ways(self, source: SourceDocument, live: dict[str, Any], entry: Known | None) -> None:
-        options = self._options
-        policy = options.policy if options.git_to_system else "system"
         base = entry.base if entry is not None else None
+        policy = self._options.policy
         found = merge(base, source.document, live, policy=policy, ignored=self._ignoring(source.identity))
         if found.conflicts:
             self._conflict(source.identity, source.path, found.conflicts, base or Base(), source.document, live)
             return
         if found.to_git:
             self._edit("update", source, found.git, live, "changed in the system", found.resolved)
-        if options.git_to_system and (entry is None or found.to_system):
+        if entry is None or found.to_system:
             self._to_system(source, live, entry, found, "changed in Git")
         elif not found.to_git:  # one that is written to Git is not the same on both sides before it is written
             self._step(Action.UNCHANGED, source, live, "")
+
+    def _put_back(self, source: SourceDocument, live: dict[str, Any], entry: Known | None) -> None:
+        """The system is the only source: Git is to say what it said when both were the same, and what the system changed
+        since."""
+        document, ignored = source.document, self._ignoring(source.identity)
+        if entry is None or entry.base.git is None:
+            met = merge(None, document, live, policy="system", ignored=ignored)
+            base, reason = Base(met.git, met.system), "differs from the system, which wins"
+        else:
+            base, reason = entry.base, "changed in Git, where the system wins"
+        found = merge(base, base.git, live, policy="system", ignored=ignored)
+        if found.git is None or same(found.git, normal(document)):
+            self._step(Action.UNCHANGED, source, live, "")
+            return
+        is_news = entry is not None and found.to_git
+        self._edit("update", source, found.git, live, "changed in the system" if is_news else reason, found.resolved)
 
     def _to_system(
         self, source: SourceDocument, live: dict[str, Any], entry: Known | None, found: Merged, reason: str
@@ -235,7 +254,7 @@ class _Planner:
         elif live.get("metadata", {}).get("uid", entry.uid) != entry.uid:
             self._gone(Action.FORGET, identity, live, "is another object than the one that was synced")
         elif not options.git_to_system:
-            self._gone(Action.KEEP, identity, live, "is gone from Git, which does not go to the system")
+            self._gone_where_the_system_wins(identity, live, entry)
         elif not options.prune:
             self._gone(Action.KEEP, identity, live, "is gone from Git, and prune is off")
         elif opted_out(live) or opted_out(entry.base.git):
@@ -246,6 +265,13 @@ class _Planner:
             self._gone(Action.PRUNE, identity, live, "is gone from Git")
         else:
             self._deleted_or_edited(identity, live, entry)
+
+    def _gone_where_the_system_wins(self, identity: Identity, live: dict[str, Any], entry: Known) -> None:
+        if self._options.system_to_git and not is_the_servers(identity, live):
+            said = merge(entry.base, entry.base.git, live, policy="system").git if entry.base.git is not None else None
+            self._write_new(identity, live, "is gone from Git, where the system wins", said=said, place=entry.path)
+        else:
+            self._gone(Action.KEEP, identity, live, "is gone from Git, which does not go to the system")
 
     def _deleted_or_edited(self, identity: Identity, live: dict[str, Any], entry: Known) -> None:
         base = Base(entry.base.git) if identity in self._touched else entry.base
@@ -266,17 +292,27 @@ class _Planner:
         self._write_new(identity, live, "is new in the system")
 
     def _write_new(
-        self, identity: Identity, live: dict[str, Any], reason: str, resolved: tuple[FieldConflict, ...] = ()
+        self,
+        identity: Identity,
+        live: dict[str, Any],
+        reason: str,
+        resolved: tuple[FieldConflict, ...] = (),
+        said: dict[str, Any] | None = None,
+        place: str = "",
     ) -> None:
+        """`said`: what Git is to say of it, where that is less than all. `place`: where it was, and is again unless that is
+        taken."""
         if is_secret(identity):
             self._refused.append(Refusal(identity, "", "a Secret is not written to Git"))
             return
         if self._folded is None:
             self._folded = Folded(map(str.casefold, self._taken))
-        path = self._paths(identity, self._folded)
+        path = place if place and place.casefold() not in self._folded else self._paths(identity, self._folded)
         self._folded.add(path.casefold())
         self._edits.append(
-            FileEdit(identity, "create", path, document=written(live), live=live, reason=reason, resolved=resolved)
+            FileEdit(
+                identity, "create", path, document=written(live, said), live=live, reason=reason, resolved=resolved
+            )
         )
 
     def _ignoring(self, identity: Identity) -> Callable[[str], bool] | None:

@@ -56,8 +56,16 @@ def _fates(sides: Sequence[FileSides], named: frozenset[str], options: Options) 
     found: dict[Fate, list[FileSides]] = {}
     ways = {"to_git": options.system_to_git, "to_system": options.git_to_system}
     for each in sides:
-        found.setdefault(fate(each, options.policy, named=each.name in named, **ways), []).append(each)
+        what = fate(each, options.policy, named=each.name in named, **ways)
+        if what is Fate.NOTHING and not options.git_to_system and _is_put_back(each, named):
+            what = Fate.TO_GIT
+        found.setdefault(what, []).append(each)
     return found
+
+
+def _is_put_back(sides: FileSides, named: frozenset[str]) -> bool:
+    """Only Git changed it, where the system wins."""
+    return sides.git_changed and bool(sides.system) and sides.name in named and not sides.sensitive
 
 
 def _held(

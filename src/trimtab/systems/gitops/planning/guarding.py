@@ -55,6 +55,18 @@ def guarded(plan: Plan, parsed: Parsed, synced: int, options: Options, *, uid: U
     )
 
 
+def blamed(plan: Plan, folder: str, revision: str) -> Plan:
+    """The plan of a revision that has no such folder: that comes before all that it would mean."""
+    said = f'spec.path: there is no folder "{folder}" in {revision[:12]}: name the right one, or push it'
+
+    def words(guard: Guard) -> Guard:
+        count = "1 document" if len(guard.held) == 1 else f"{len(guard.held)} documents"
+        return msgspec.structs.replace(guard, message=f"{said}; if it is meant, {count} would be deleted")
+
+    guards = tuple(words(guard) if guard.reason == EMPTY else guard for guard in plan.guards)
+    return msgspec.structs.replace(plan, guards=guards)
+
+
 def confirmation(held: Iterable[Identity], where: str, uid: Uid) -> str:
     """What a user echoes. It is of what would be deleted: another deletion needs another one, also one of objects that came
     again under these names."""

@@ -20,6 +20,7 @@ def options_of(sync: GitSync) -> Options:
     spec = sync.spec
     try:
         chosen = selection(spec.include, spec.exclude, fields=("spec.include", "spec.exclude"))
+        _check_directions(spec)
         _check_places(spec)
         destination_of(sync)
     except (SelectionError, ValueError) as error:
@@ -35,6 +36,14 @@ def options_of(sync: GitSync) -> Options:
         max_delete_percent=spec.deletion_guard.max_percent,
         confirmed=annotations.get(CONFIRM, ""),
     )
+
+
+def _check_directions(spec: GitSyncSpec) -> None:
+    """ValueError for a sync that is stored from before such a one was refused."""
+    if not (spec.git_to_system or spec.system_to_git):
+        raise ValueError(
+            "spec.gitToSystem: both directions are off: let gitToSystem or systemToGit be true; spec.suspend is for a pause"
+        )
 
 
 def _check_places(spec: GitSyncSpec) -> None:

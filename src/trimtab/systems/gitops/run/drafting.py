@@ -24,7 +24,7 @@ from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.looking import look
 from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Selection
-from trimtab.systems.gitops.planning import Options, Plan
+from trimtab.systems.gitops.planning import Options, Plan, blamed
 from trimtab.systems.gitops.planning.judging import is_the_servers
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.owners import lineage_of, living
@@ -118,6 +118,8 @@ class Drafter:
         plan = planned(todo, snapshot.parsed, kept.inventory, live, options, settled=settled, **rest)
         self._remember(plan, todo, snapshot if everything else None)
         plan = conflicts.decided(plan, todo, live, snapshot, options, kept.inventory, **rest)
+        if snapshot.lacks_folder:
+            plan = blamed(plan, snapshot.root, snapshot.commit)
         if both and kept.destination:
             plan = with_files(plan, kept.exports, raw, live, tools.knowledge)
         large = await artifacts.too_large(client, plan.write_back, raw, tools.knowledge)

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from trimtab.model.clock import format_time
 from trimtab.runtime.progress import ProgressStatus
-from trimtab.runtime.runs import Run, Runs, failed_so, last
+from trimtab.runtime.runs import Run, Runs, failed_so
 from trimtab.systems.gitops.applying import Acts
 from trimtab.systems.gitops.conflicts import Conflicts
 from trimtab.systems.gitops.inventory import Entry
@@ -122,6 +122,11 @@ class Journal:
             changes["inventory"] = await kept.save(self.revision if done else "")
         if verdict.ok and self.revision:
             changes["last_applied_revision"] = self.revision
+        if done and not self._run_id and status.history and status.history[0].outcome == "Failed":
+            self._history, run = self._runs.start(
+                status.history, self._trigger
+            )  # the end of a failure is worth telling
+            self._run_id = run.id
         if self._run_id:
             changes["history"] = await self._runs.finish(
                 self._history or status.history,
@@ -155,7 +160,7 @@ class Journal:
         goes with it."""
         status = self._teller.status
         history = self._history or status.history
-        before = last(history, "Failed")
+        before = history[0] if history else None
         if self._run_id:
             history = await self._runs.finish(
                 history,

@@ -64,11 +64,8 @@ async def snapshot_of(mirror: Mirror, head: str, sync: GitSync, tools: Tools, me
     root = normal_root(sync.spec.path)
     if not head:
         return Snapshot("", root, {}, Parsed())
-    status = sync.status or GitSyncStatus()
-    known = status.observed_generation == sync.metadata.generation
-    applied = status.last_applied_revision or ""
-    if not known or head != applied:
-        await _verify(mirror, head, status, sync, tools)
+    if await check_trust(mirror, head, sync, tools):
+        await _tell_rewritten(mirror, head, sync, tools)
     before = memory.snapshot
     if before is None or (before.commit, before.root) != (head, root):
         same_folder = before if before is not None and before.root == root else None
@@ -77,12 +74,21 @@ async def snapshot_of(mirror: Mirror, head: str, sync: GitSync, tools: Tools, me
     return before
 
 
-async def _verify(mirror: Mirror, head: str, status: GitSyncStatus, sync: GitSync, tools: Tools) -> None:
+async def check_trust(mirror: Mirror, head: str, sync: GitSync, tools: Tools) -> bool:
+    """Whether it is another commit than the one that is applied. Stop when nobody whom the GitSync trusts signed that."""
+    status = sync.status or GitSyncStatus()
+    if status.observed_generation == sync.metadata.generation and head == (status.last_applied_revision or ""):
+        return False
     if not isinstance(sync.spec.verify, UnsetType):
         try:
             await check_signature(mirror, head, sync, tools.credentials)
         except Untrusted as error:
             raise Stop(Verdict(False, "Untrusted", str(error), patient=True)) from None
+    return True
+
+
+async def _tell_rewritten(mirror: Mirror, head: str, sync: GitSync, tools: Tools) -> None:
+    status = sync.status or GitSyncStatus()
     applied = status.last_applied_revision or ""
     if not applied or head == (status.last_attempted_revision or ""):
         return  # what was looked at before was told of then

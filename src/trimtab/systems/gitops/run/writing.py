@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,9 +15,10 @@ from trimtab.runtime.git.errors import Moved
 from trimtab.systems.gitops import artifacts, elsewhere, exporting
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
-from trimtab.systems.gitops.planning import FileEdit, Plan
+from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.planning import FileEdit, Plan, Refusal
 from trimtab.systems.gitops.reading import Snapshot, normal_root
-from trimtab.systems.gitops.run.asking import destination_repository
+from trimtab.systems.gitops.run.asking import destination_of, destination_repository
 from trimtab.systems.gitops.run.drafting import Draft
 from trimtab.systems.gitops.run.journal import Journal
 from trimtab.systems.gitops.run.source import check_branch
@@ -81,6 +82,27 @@ async def write_back(
     return after, draft
 
 
+async def previewed(
+    contents: artifacts.Contents, snapshot: Snapshot, draft: Draft, kept: Kept, sync: GitSync, tools: Tools
+) -> Plan:
+    """The plan as it would come out, if this was the revision. Nothing is written. Stop; RemoteError."""
+    if not draft.plan.write_back:
+        return draft.plan
+    if any(edit.action == "delete" for edit in draft.plan.write_back):
+        await _check_namespace(sync, tools)
+    async with _destination(contents, sync, tools) as target:
+        prepared = await exporting.prepare(
+            target,
+            snapshot,
+            draft.plan.write_back,
+            knowledge=tools.knowledge,
+            raw=draft.raw,
+            exports=kept.exports if kept.destination else None,
+        )
+    written = {edit.identity for edit in prepared.edits if edit.path in prepared.changes or edit.files}
+    return _left_out(draft.plan, written, prepared.skipped)
+
+
 async def _check_namespace(sync: GitSync, tools: Tools) -> None:
     """Stop when all of the namespace goes, and the sync with it: nobody meant that for Git."""
     try:
@@ -101,32 +123,35 @@ def _record(kept: Kept, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapsho
 
 
 def _came_out(draft: Draft, pushed: exporting.Pushed) -> Draft:
-    """What Git did not get is refused. It is not applied either: that would undo the change that Git does not have."""
-    plan, left = draft.plan, {refusal.identity for refusal in pushed.skipped}
     written = {edit.identity for edit in pushed.written if pushed.commit}
+    return msgspec.structs.replace(draft, plan=_left_out(draft.plan, written, pushed.skipped))
+
+
+def _left_out(plan: Plan, written: Container[Identity], skipped: tuple[Refusal, ...]) -> Plan:
+    """What Git did not get is refused. It is not applied either: that would undo the change that Git does not have."""
+    left = {refusal.identity for refusal in skipped}
     return msgspec.structs.replace(
-        draft,
-        plan=msgspec.structs.replace(
-            plan,
-            update=tuple(step for step in plan.update if step.identity not in left),
-            adopt=tuple(step for step in plan.adopt if step.identity not in left),
-            files=tuple(step for step in plan.files if step.identity not in left),
-            write_back=tuple(edit for edit in plan.write_back if edit.identity in written),
-            refused=(*plan.refused, *pushed.skipped),
-        ),
+        plan,
+        update=tuple(step for step in plan.update if step.identity not in left),
+        adopt=tuple(step for step in plan.adopt if step.identity not in left),
+        files=tuple(step for step in plan.files if step.identity not in left),
+        write_back=tuple(edit for edit in plan.write_back if edit.identity in written),
+        refused=(*plan.refused, *skipped),
     )
 
 
 @contextlib.asynccontextmanager
-async def _destination(mirror: Mirror, sync: GitSync, tools: Tools) -> AsyncIterator[exporting.Target]:
+async def _destination(source: artifacts.Contents, sync: GitSync, tools: Tools) -> AsyncIterator[exporting.Target]:
     """Where changes of the system go: back to where the documents come from, unless the GitSync names another place."""
-    spec = sync.spec
-    if isinstance(spec.destination, UnsetType):
-        yield exporting.Target(mirror, spec.revision, normal_root(spec.path))
+    from trimtab.runtime.git.mirror import Mirror
+
+    spec, to = sync.spec, sync.spec.destination
+    if isinstance(to, UnsetType) or not destination_of(sync):
+        yield exporting.Target(source, spec.revision, normal_root(spec.path))
         return
-    if spec.destination.repository == spec.repository:
-        yield exporting.Target(mirror, spec.destination.revision, normal_root(spec.destination.path))
+    if to.repository == spec.repository and isinstance(source, Mirror):
+        yield exporting.Target(source, to.revision, normal_root(to.path))
         return
-    repository = await destination_repository(tools.client, sync, spec.destination)
+    repository = await destination_repository(tools.client, sync, to)
     async with tools.mirrors.open(repository) as other:
-        yield exporting.Target(other, spec.destination.revision, normal_root(spec.destination.path))
+        yield exporting.Target(other, to.revision, normal_root(to.path))
