@@ -368,3 +368,12 @@ def test_a_number_that_no_server_takes_is_a_problem(number: str) -> None:
     [problem] = parse({"a.yaml": document}).problems
     assert problem.message.startswith("spec.x: the number is larger than 64 bits can say")
     assert not parse({"a.yaml": document.replace(number.encode(), b"-9223372036854775808")}).problems
+
+
+def test_a_name_that_leaves_the_folder_of_its_document_claims_no_file() -> None:
+    files = {
+        "a/one.yaml": b"apiVersion: v1\nkind: X\nmetadata: {name: one}\nfile: ../prod/db.yaml\n",
+        "prod/db.yaml": config("db"),
+    }
+    parsed = parse(files, artifacts=lambda d: [d["file"]] if "file" in d else [])
+    assert [d.path for d in parsed.documents] == ["a/one.yaml", "prod/db.yaml"]
