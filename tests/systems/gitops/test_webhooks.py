@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import hashlib
@@ -17,6 +18,7 @@ import pytest
 from tests.systems.gitops.desk import Desk, config
 from trimtab.model.redacted import Redacted
 from trimtab.runtime.credentials import Credentials
+from trimtab.systems.gitops import listening as listening_module
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.kinds.fields import SYNC_NOW
 from trimtab.systems.gitops.listening import MAX_BYTES, Listener
@@ -219,3 +221,50 @@ async def test_a_signed_push_is_synced_at_once_and_all_others_do_nothing(desk: D
         assert first.startswith("webhook hub ")
         assert await post("/fleet/hub", body, {**good, "X-GitHub-Delivery": "4"}) == 202  # a replay under another name
         assert await asked(desk) == first
+
+
+@pytest.mark.row(51)
+@pytest.mark.parametrize(
+    ("provider", "header"),
+    [
+        ("github", b"X-Hub-Signature-256: sha256=\xff"),
+        ("bitbucket", b"X-Hub-Signature: sha256=\xff"),
+        ("gitlab", b"X-Gitlab-Token: \xff"),
+        ("azure", b"Authorization: Basic \xff"),
+    ],
+)
+async def test_a_signature_that_is_no_text_tells_nobody_whether_there_is_such_a_sync(
+    desk: Desk, provider: str, header: bytes
+) -> None:
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [{**HOOK, "provider": provider}]})
+    async with listening(desk) as url:
+        assert await answer_of(url, "fleet/hub", header) == await answer_of(url, "nothing/hub", header) == 401
+
+
+@pytest.mark.row(51)
+async def test_what_goes_wrong_before_the_secret_is_shown_is_answered_as_if_it_were_wrong(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(listening_module, "is_authentic", broken)
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [HOOK]})
+    async with listening(desk) as url:
+        assert await answer_of(url, "fleet/hub", b"X-Hub-Signature-256: sha256=00") == 401
+
+
+async def answer_of(url: str, place: str, header: bytes) -> int:
+    """The status of an answer to a message with a header as it is: clients send text only."""
+    _, _, rest = url.partition("//")
+    address, _, namespace = rest.partition("/")
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    head = f"POST /{namespace}/{place} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n".encode()
+    writer.write(head + header + b"\r\n\r\n{}")
+    said = await reader.read()
+    writer.close()
+    return int(said.split()[1])

@@ -135,10 +135,18 @@ class Listener:
         ref = SecretRef(webhook.secret_ref.name, namespace, webhook.secret_ref.key)
         try:
             secret = await self._credentials.resolve(ref)
+            authentic = is_authentic(webhook.provider, request.headers, body, secret)
         except CredentialError as error:
             log.warning("the secret of a webhook is missing", gitsync=name, webhook=hook, why=str(error))
             return None
-        return (sync, webhook) if is_authentic(webhook.provider, request.headers, body, secret) else None
+        except OSError:
+            raise  # nobody answers: that is the same for all
+        except Exception as error:  # whoever has no secret must not see that there is something to go wrong
+            if isinstance(error, StatusError) and error.code >= 500:
+                raise
+            log.exception("a webhook's message could not be judged", gitsync=name, webhook=hook)
+            return None
+        return (sync, webhook) if authentic else None
 
     async def _found(self, namespace: str, name: str) -> GitSync | None:
         try:
