@@ -268,3 +268,34 @@ async def answer_of(url: str, place: str, header: bytes) -> int:
     said = await reader.read()
     writer.close()
     return int(said.split()[1])
+
+
+def test_a_message_whose_body_nobody_signs_goes_by_its_name_alone() -> None:
+    """A branch may be moved there and back and there again."""
+    deliveries = Deliveries(FakeClock())
+    deliveries.remember("hook", "one", b"body", signed=False)
+    assert not deliveries.is_known("hook", "two", b"body", signed=False)
+    assert deliveries.is_known("hook", "one", b"body", signed=False)
+    deliveries.remember("hook", "", b"nameless", signed=False)
+    assert deliveries.is_known("hook", "", b"nameless", signed=False)
+
+
+def test_gitlabs_key_for_one_message_comes_before_the_one_that_webhooks_of_webhooks_share() -> None:
+    headers = {"X-Gitlab-Event-UUID": "chain", "Idempotency-Key": "message"}
+    assert push_of("gitlab", headers, b'{"object_kind": "push", "ref": "refs/heads/main"}').delivery == "message"
+
+
+@pytest.mark.row(51)
+async def test_a_second_push_of_the_same_words_starts_a_sync_again(desk: Desk) -> None:
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [{**HOOK, "provider": "gitlab", "paths": []}]})
+    body = b'{"object_kind": "push", "ref": "refs/heads/main"}'
+    async with listening(desk) as url, aiohttp.ClientSession() as http:
+        seen = []
+        for name in ("one", "two"):
+            headers = {"X-Gitlab-Token": "open sesame", "Idempotency-Key": name}
+            async with http.post(f"{url}/fleet/hub", data=body, headers=headers) as answer:
+                assert answer.status == 202
+            seen.append(await asked(desk))
+    assert seen[0] != seen[1]

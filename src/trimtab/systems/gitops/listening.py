@@ -31,7 +31,7 @@ from trimtab.systems.gitops.kinds import GitSync, Webhook
 from trimtab.systems.gitops.kinds.fields import SYNC_NOW
 from trimtab.systems.gitops.webhooks.deliveries import Deliveries
 from trimtab.systems.gitops.webhooks.pushes import NoPush, concerns, push_of
-from trimtab.systems.gitops.webhooks.signatures import is_authentic
+from trimtab.systems.gitops.webhooks.signatures import SIGNING, is_authentic
 
 MAX_BYTES = 5 << 20
 MAX_AT_ONCE = 32
@@ -102,11 +102,12 @@ class Listener:
             except ValueError:
                 return _answer(400)
             place = f"{sync.metadata.uid}/{hook}"
-            if not self._deliveries.is_known(place, push.delivery, body):
+            signed = webhook.provider in SIGNING
+            if not self._deliveries.is_known(place, push.delivery, body, signed=signed):
                 if concerns(push, sync.spec.revision, webhook.paths):
                     await self._ask(sync, hook)
                     log.info("a Git server told of a push", namespace=namespace, gitsync=name, webhook=hook)
-                self._deliveries.remember(place, push.delivery, body)
+                self._deliveries.remember(place, push.delivery, body, signed=signed)
         except _Refused as error:
             return _answer(error.status)
         except (StatusError, OSError) as error:

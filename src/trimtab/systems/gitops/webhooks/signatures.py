@@ -14,6 +14,9 @@ from collections.abc import Mapping
 
 from trimtab.model.redacted import Redacted
 
+SIGNING = frozenset({"github", "bitbucket"})
+"""Providers that sign the body."""
+
 
 def is_authentic(provider: str, headers: Mapping[str, str], body: bytes, secret: Redacted) -> bool:
     """Names of headers are looked up as they are: give a mapping that does not mind their case."""
