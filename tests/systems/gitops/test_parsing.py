@@ -377,3 +377,9 @@ def test_a_name_that_leaves_the_folder_of_its_document_claims_no_file() -> None:
     }
     parsed = parse(files, artifacts=lambda d: [d["file"]] if "file" in d else [])
     assert [d.path for d in parsed.documents] == ["a/one.yaml", "prod/db.yaml"]
+
+
+@pytest.mark.parametrize("value", ["!!bool x", "!!timestamp x", '!!int ""', '!!float ""'])
+def test_a_tag_that_its_value_cannot_bear_is_a_problem_of_its_file(value: str) -> None:
+    (problem,) = parse({"bad/b.yaml": config("b") + f"x: {value}\n".encode(), "a.yaml": config("a")}).problems
+    assert (problem.path, problem.line > 1, problem.message[:13]) == ("bad/b.yaml", True, "is not YAML: ")
