@@ -439,3 +439,9 @@ def test_what_could_not_be_read_again_is_not_written(value: Any, why: str) -> No
     edit = FileEdit(identity, "update", "a.yaml", before=before, document=after)
     with pytest.raises(EditError, match=r"^a.yaml: "):
         apply_edits({"a.yaml": new_file(before)}, [edit])
+
+
+@pytest.mark.parametrize("word", ["0o", "0x_", "1" * 70 + "e5", "-" + "7" * 5000])
+def test_a_text_that_looks_like_a_number_is_written_as_text(word: str) -> None:
+    document = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "x": word}
+    assert yaml.load(new_file(document).decode()) == document
