@@ -4,7 +4,7 @@ from trimtab.systems.gitops.parsing.beside import PathError, artifact_path
 from trimtab.systems.gitops.parsing.documents import Claim, Parsed, ParsedFile, Problem, SourceDocument
 from trimtab.systems.gitops.parsing.gathering import confine, gather, parse
 from trimtab.systems.gitops.parsing.identity import Identity, group_of, identity_of
-from trimtab.systems.gitops.parsing.ignoring import IGNORE_FILE, Ignore, is_hidden, is_json, is_read
+from trimtab.systems.gitops.parsing.ignoring import IGNORE_FILE, Ignore, TooLong, is_hidden, is_json, is_read
 from trimtab.systems.gitops.parsing.reading import Limits, digest_of, parse_file, parse_quickly
 from trimtab.systems.gitops.parsing.selecting import Selection, SelectionError, selection
 
@@ -21,6 +21,7 @@ __all__ = [
     "Selection",
     "SelectionError",
     "SourceDocument",
+    "TooLong",
     "artifact_path",
     "confine",
     "digest_of",
