@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config
+from tests.systems.gitops.desk import Desk, config, message, reason
 from trimtab.runtime.git import Mirror, Remote
 from trimtab.runtime.workers import Workers
 from trimtab.systems.gitops import parsing_apart, reading
@@ -153,3 +153,20 @@ async def test_an_ignore_list_that_cannot_be_taken_is_a_problem(
     desk.git.commit("team", {".trimtabignore": content}, modes={".trimtabignore": mode})
     (problem,) = (await next_of(desk, mirror, reader_of(desk), None)).problems
     assert (problem.path, message in problem.message) == (".trimtabignore", True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("finalizers", "[example.com/keep]"), ("ownerReferences", "[{apiVersion: v1, kind: X, name: x, uid: u}]")],
+)
+async def test_a_field_that_is_not_synced_is_told(desk: Desk, field: str, value: str) -> None:
+    odd = config("odd", x="1").replace("  name: odd\n", f"  name: odd\n  {field}: {value}\n")
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "odd.yaml": odd})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.until(lambda sync: bool(sync.status.documents))
+        assert f"odd.yaml:1: metadata.{field}: is not synced" in message(sync)
+        assert reason(sync) == "InvalidDocuments"
+        desk.git.commit("team", {"odd.yaml": odd.replace(value, "[]")})
+        assert reason(await desk.again()) == "Synced"

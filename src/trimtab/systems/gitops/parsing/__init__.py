@@ -2,7 +2,7 @@
 
 from trimtab.systems.gitops.parsing.beside import PathError, artifact_path
 from trimtab.systems.gitops.parsing.documents import Claim, Parsed, ParsedFile, Problem, SourceDocument
-from trimtab.systems.gitops.parsing.gathering import confine, gather, parse
+from trimtab.systems.gitops.parsing.gathering import confine, gather, parse, unsynced
 from trimtab.systems.gitops.parsing.identity import Identity, group_of, identity_of
 from trimtab.systems.gitops.parsing.ignoring import IGNORE_FILE, Ignore, TooLong, is_hidden, is_json, is_read
 from trimtab.systems.gitops.parsing.reading import Limits, digest_of, parse_file, parse_quickly
@@ -35,4 +35,5 @@ __all__ = [
     "parse_file",
     "parse_quickly",
     "selection",
+    "unsynced",
 ]

@@ -86,6 +86,22 @@ def confine(documents: Iterable[SourceDocument], namespace: str) -> list[Problem
     ]
 
 
+def unsynced(documents: Iterable[SourceDocument]) -> list[Problem]:
+    """Fields that people mean when they write them, and that no sync applies: silence would look like consent."""
+    return [
+        Problem(document.path, document.line, f"metadata.{name}: is not synced, for {why}; remove it from the file")
+        for document in documents
+        for name, why in _UNSYNCED.items()
+        if document.document["metadata"].get(name)
+    ]
+
+
+_UNSYNCED = {
+    "finalizers": "controllers add and take away their own",
+    "ownerReferences": "an owner is known by its uid, which no file can know",
+}
+
+
 def _outside(identity: Identity, namespace: str) -> str:
     where = f'is in "{identity.namespace}"' if identity.namespace else "is of the whole cluster"
     return f'{identity} {where}: this sync writes in "{namespace}" only, unless it has a service account'

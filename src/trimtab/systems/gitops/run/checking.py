@@ -9,7 +9,7 @@ from trimtab.systems.gitops.acting import outside
 from trimtab.systems.gitops.hiding import is_hidden
 from trimtab.systems.gitops.inventory import Inventory
 from trimtab.systems.gitops.kinds import GitSync
-from trimtab.systems.gitops.parsing import Problem, Selection, selection
+from trimtab.systems.gitops.parsing import Problem, Selection, selection, unsynced
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop
@@ -25,7 +25,7 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
         documents = tuple(d for d in documents if chosen.selects(d.identity))
     this = (snapshot, int(sync.metadata.generation or 0))
     if memory.sound is None or memory.sound[0] is not snapshot or memory.sound[1] != this[1]:
-        unsound = artifacts.problems(documents, snapshot, tools.knowledge)
+        unsound = [*artifacts.problems(documents, snapshot, tools.knowledge), *unsynced(documents)]
         memory.sound = None if unsound else this
         problems += unsound
     judged, known = set(), []
