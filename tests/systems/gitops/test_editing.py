@@ -505,3 +505,13 @@ def test_comments_stay_where_something_else_in_the_same_value_changes(
     text: str, change: Callable[[Any], None], after: str
 ) -> None:
     assert edited(change, text) == after
+
+
+def test_json_keeps_its_layout_and_its_words_where_a_value_changes_or_a_key_comes() -> None:
+    text = '{\n  "apiVersion": "v1", "kind": "X",\n  "metadata": {"name": "a"},\n  "n": [1.10, 1E3],\n  "data": {"a": "b"}\n}\n'
+    before = normal(json.loads(text))
+    after = copy.deepcopy(before)
+    after["data"] = {"a": "c", "d": "e"}
+    after["spec"] = {"x": [1]}
+    found = edit_document(text.encode(), "x.json", 0, before, after).decode()
+    assert found == text.replace('{"a": "b"}', '{"a": "c", "d": "e"},\n  "spec": {"x": [1]}')
