@@ -138,6 +138,8 @@ def _loader(*, names_keys: bool = True) -> Any:
             self._name_keys(node)  # those that came by a merge
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            if not isinstance(node, yaml.MappingNode):
+                return super().construct_mapping(node, deep=True)  # which refuses it
             self._name_keys(node)
             if any(key.tag == _MERGE for key, _ in node.value):
                 self._refuse_duplicate(node)  # before the merge: an own key may cover one that comes by it
@@ -165,6 +167,8 @@ def _loader(*, names_keys: bool = True) -> Any:
             seen = set()
             for key, _ in node.value:
                 name = key.value if key.tag == _MERGE else self.construct_object(key, deep=True)
+                if isinstance(name, list | dict | set):
+                    raise yaml.constructor.ConstructorError(None, None, "found a key that is no text", key.start_mark)
                 if name in seen:
                     raise yaml.constructor.ConstructorError(None, None, f'found duplicate key "{name}"', key.start_mark)
                 seen.add(name)
@@ -179,14 +183,30 @@ def _loader(*, names_keys: bool = True) -> Any:
     Loader.bool_values = {**base.bool_values, "y": True, "n": False}
     Loader.add_implicit_resolver(numbers[0], _INT, list("-+0123456789"))
     Loader.add_implicit_resolver(numbers[1], _FLOAT, list("-+0123456789."))
+    for tag in (*numbers, "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"):
+        Loader.add_constructor(tag, _telling(Loader.yaml_constructors[tag]))
     return Loader
+
+
+def _telling(construct: Any) -> Any:
+    """PyYAML's own constructors do not say what they stumble over: a tag may stand before any value."""
+    from yaml.constructor import ConstructorError
+
+    def constructed(loader: Any, node: Any) -> Any:
+        try:
+            return construct(loader, node)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            sort = node.tag.rpartition(":")[2]
+            raise ConstructorError(None, None, f"{str(node.value)[:80]!r} is no {sort}", node.start_mark) from None
+
+    return constructed
 
 
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _AS_IS = (_TEXT, _MERGE, "tag:yaml.org,2002:value")
 """Keys that stand for themselves, and those that PyYAML itself sees to."""
 _LEADING = re.compile(r"^[ \t\-?:]+", re.MULTILINE)
-_INT = re.compile(r"^[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$")
+_INT = re.compile(r"^[-+]?(0b_*[01][01_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|0o_*[0-7][0-7_]*|0[0-7_]*|[1-9][0-9_]*)$")
 _FLOAT = re.compile(
     r"^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?)$|^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$"
 )

@@ -64,7 +64,7 @@ def test_ordinary_addresses_are_read(url: str, scheme: str, host: str, user: str
 def test_addresses_that_could_be_more_than_that_are_refused(url: str, why: str) -> None:
     with pytest.raises(BadAddress, match=why) as raised:
         parse(Remote(url=url))
-    assert str(raised.value).startswith("url: ")
+    assert str(raised.value).startswith("spec.endpoint: ")
     assert "secret" not in str(raised.value)
 
 

@@ -406,13 +406,13 @@ def test_what_came_by_a_merge_is_covered_by_an_own_key() -> None:
     assert edited(change, text) == text + "  k: 5\n"
 
 
-def test_a_document_with_an_anchor_that_others_use_is_written_anew() -> None:
+def test_an_anchor_that_others_use_is_changed_and_they_say_what_they_said() -> None:
     text = "# top\nbase: &b {k: 1}\nspec: *b\n"
 
     def change(document: Any) -> None:
         document["base"]["k"] = 5
 
-    assert edited(change, text) == "# top\nbase:\n  k: 5\nspec:\n  k: 1\n"
+    assert edited(change, text) == "# top\nbase: &b {k: 5}\nspec:\n  k: 1\n"
 
 
 def nested(depth: int) -> Any:
@@ -439,3 +439,79 @@ def test_what_could_not_be_read_again_is_not_written(value: Any, why: str) -> No
     edit = FileEdit(identity, "update", "a.yaml", before=before, document=after)
     with pytest.raises(EditError, match=r"^a.yaml: "):
         apply_edits({"a.yaml": new_file(before)}, [edit])
+
+
+@pytest.mark.parametrize("word", ["0o", "0x_", "1" * 70 + "e5", "-" + "7" * 5000])
+def test_a_text_that_looks_like_a_number_is_written_as_text(word: str) -> None:
+    document = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "x": word}
+    assert yaml.load(new_file(document).decode()) == document
+
+
+def put(name: str, value: Any) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        document["data"][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "after"),
+    [
+        ("data:\n  a: | # why\n    b\n  # c\n", put("a", "p\nq\n"), "data:\n  a: | # why\n    p\n    q\n  # c\n"),
+        ("data:\n  a: >- # why\n    b\n  # c\n", put("a", "p q"), "data:\n  a: p q # why\n  # c\n"),
+        (
+            "data:\n  # one\n  a: &x b # two\n  c: *x # three\n",
+            put("a", "q"),
+            "data:\n  # one\n  a: &x q # two\n  c: b # three\n",
+        ),
+        (
+            "data:\n  # one\n  a: &x b # two\n  c: *x # three\n",
+            lambda document: document["data"].update(a="q", c="q"),
+            "data:\n  # one\n  a: &x q # two\n  c: *x # three\n",
+        ),
+        (
+            "data:\n  a: &l # L\n    app: x # one\n  c: *l # two\n  z: 1 # three\n",
+            put("a", {"app": "web"}),
+            "data:\n  a: &l # L\n    app: web # one\n  c: # two\n    app: x\n  z: 1 # three\n",
+        ),
+        (
+            "data: {\n  # one\n  a: b, # two\n  c: d, # three\n}\n",
+            lambda document: document["data"].pop("a"),
+            "data: {\n  # one\n  c: d, # three\n}\n",
+        ),
+        (
+            "data: {\n  a: b, # two\n  c: d # three\n}\n",
+            put("e", "f"),
+            "data: {\n  a: b, # two\n  c: d, # three\n  e: f\n}\n",
+        ),
+        (
+            "data: {\n  a: [\n    x, # one\n    z, # two\n  ] # three\n}\n",
+            put("a", ["x", "y", "z"]),
+            "data: {\n  a: [\n    x, # one\n    'y',\n    z, # two\n  ] # three\n}\n",
+        ),
+        (
+            "data: [\n  a, # one\n  b # two\n]\n",
+            lambda document: document["data"].__setitem__(slice(None), ["b", "c"]),
+            "data: [\n  b, # two\n  c\n]\n",
+        ),
+        (
+            "data:\n- name: a # one\n  v: 1\n- name: b # two\n  v: 2\n",
+            lambda document: document["data"].reverse(),
+            "data:\n- name: b # two\n  v: 2\n- name: a # one\n  v: 1\n",
+        ),
+    ],
+)
+def test_comments_stay_where_something_else_in_the_same_value_changes(
+    text: str, change: Callable[[Any], None], after: str
+) -> None:
+    assert edited(change, text) == after
+
+
+def test_json_keeps_its_layout_and_its_words_where_a_value_changes_or_a_key_comes() -> None:
+    text = '{\n  "apiVersion": "v1", "kind": "X",\n  "metadata": {"name": "a"},\n  "n": [1.10, 1E3],\n  "data": {"a": "b"}\n}\n'
+    before = normal(json.loads(text))
+    after = copy.deepcopy(before)
+    after["data"] = {"a": "c", "d": "e"}
+    after["spec"] = {"x": [1]}
+    found = edit_document(text.encode(), "x.json", 0, before, after).decode()
+    assert found == text.replace('{"a": "b"}', '{"a": "c", "d": "e"},\n  "spec": {"x": [1]}')

@@ -451,3 +451,31 @@ async def test_a_file_that_is_too_large_to_be_read_from_git_is_not_written_there
     up.git.commit("team", {"other.yaml": config("other", x="1")})
     await up.again()
     assert await up.names() == ["other"]
+
+
+@pytest.mark.row(49)
+@pytest.mark.parametrize("exclude", [["Repository"], ["Addon", "Repository"]])
+async def test_a_document_that_was_applied_is_not_deleted_because_another_one_names_its_file(
+    up: Up, exclude: list[str]
+) -> None:
+    up.git.create("team", {f"{name}.yaml": config(name, a="1") for name in ("db", "one", "two")})
+    await up.repository()
+    await up.sync(exclude=exclude)
+    await up.ready()
+    up.git.commit("team", {"names.yaml": addon("names", "db.yaml")})
+    sync = await up.again()
+    assert reason(sync) == "InvalidDocuments"
+    told = f"is a document that was applied, and is named as a file by names.yaml: ConfigMap {up.namespace}/db"
+    assert told in message(sync)
+    assert await up.names() == ["db", "one", "two"]
+
+
+@pytest.mark.row(49)
+async def test_a_document_that_the_sync_leaves_out_takes_no_file_of_another_folder(up: Up) -> None:
+    up.git.create("team", {"prod/db.yaml": config("db", a="1"), "one.yaml": config("one", a="1")})
+    await up.repository()
+    await up.sync(exclude=["Addon", "Repository"])
+    await up.ready()
+    up.git.commit("team", {"a/names.yaml": addon("names", "../prod/db.yaml")})
+    assert reason(await up.again()) == "Synced"
+    assert await up.names() == ["db", "one"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.systems.gitops.layout import PathError, artifact_path, path_for, safe_name
-from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.layout import path_for, safe_name
+from trimtab.systems.gitops.parsing import Identity, PathError, artifact_path
 
 BLUEPRINT = Identity("infra.trimtab.dev", "Blueprint", "shop", "web")
 

@@ -255,7 +255,7 @@ def test_of_files_that_name_each_other_in_a_circle_the_first_is_a_document() -> 
         ("test/a.yaml", False),
         ("x/test/b.yaml", False),
         ("x/y/old/a.yaml", False),
-        ("x/y/old/keep.yaml", True),
+        ("x/y/old/keep.yaml", False),  # what is in a folder that is left out is not taken back
         ("a1.yaml", False),
     ],
 )
@@ -368,3 +368,18 @@ def test_a_number_that_no_server_takes_is_a_problem(number: str) -> None:
     [problem] = parse({"a.yaml": document}).problems
     assert problem.message.startswith("spec.x: the number is larger than 64 bits can say")
     assert not parse({"a.yaml": document.replace(number.encode(), b"-9223372036854775808")}).problems
+
+
+def test_a_name_that_leaves_the_folder_of_its_document_claims_no_file() -> None:
+    files = {
+        "a/one.yaml": b"apiVersion: v1\nkind: X\nmetadata: {name: one}\nfile: ../prod/db.yaml\n",
+        "prod/db.yaml": config("db"),
+    }
+    parsed = parse(files, artifacts=lambda d: [d["file"]] if "file" in d else [])
+    assert [d.path for d in parsed.documents] == ["a/one.yaml", "prod/db.yaml"]
+
+
+@pytest.mark.parametrize("value", ["!!bool x", "!!timestamp x", '!!int ""', '!!float ""'])
+def test_a_tag_that_its_value_cannot_bear_is_a_problem_of_its_file(value: str) -> None:
+    (problem,) = parse({"bad/b.yaml": config("b") + f"x: {value}\n".encode(), "a.yaml": config("a")}).problems
+    assert (problem.path, problem.line > 1, problem.message[:13]) == ("bad/b.yaml", True, "is not YAML: ")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config
+from tests.systems.gitops.desk import Desk, config, message, reason
 from trimtab.runtime.git import Mirror, Remote
 from trimtab.runtime.workers import Workers
 from trimtab.systems.gitops import parsing_apart, reading
@@ -114,3 +114,59 @@ def test_parts_are_of_so_many_files_and_bytes() -> None:
     files = {"a": b"", "large": b"x" * (PART_BYTES + 1), **{f"{n}": b"x" for n in range(PART + 1)}}
     assert [len(part) for part in parted(files)] == [1, 1, PART, 1]
     assert [path for part in parted(files) for path in part] == list(files)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("120000", "symlink"), ("160000", "submodule")])
+async def test_a_file_that_becomes_something_else_is_a_problem_and_deletes_nothing(
+    desk: Desk, mirror: Mirror, mode: str, kind: str
+) -> None:
+    desk.git.create("team", FILES)
+    head = desk.git.head("team")
+    desk.git.commit("team", {"a.yaml": head if kind == "submodule" else "notes.txt"}, modes={"a.yaml": mode})
+    found = await next_of(desk, mirror, reader_of(desk), None)
+    (problem,) = found.problems
+    assert problem.path == "a.yaml"
+    assert problem.message.startswith(f"is a {kind}: it is not followed; ")
+    desk.git.commit("team", {".trimtabignore": "a.yaml\n"})
+    assert (await next_of(desk, mirror, reader_of(desk), found)).problems == ()
+
+
+async def test_links_to_what_is_no_document_are_nobodys_business(desk: Desk, mirror: Mirror) -> None:
+    desk.git.create("team", FILES)
+    modes = {"LINK": "120000", ".hidden.yaml": "120000"}
+    desk.git.commit("team", dict.fromkeys(modes, "notes.txt"), modes=modes)
+    assert (await next_of(desk, mirror, reader_of(desk), None)).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "message"),
+    [
+        ("list", "120000", "is a symlink"),
+        ("# x" * (1 << 20), "100644", "is larger than 1024 KiB"),
+        ("".join(f"a{number}\n" for number in range(1001)), "100644", "has more than 1000 patterns"),
+    ],
+)
+async def test_an_ignore_list_that_cannot_be_taken_is_a_problem(
+    desk: Desk, mirror: Mirror, content: str, mode: str, message: str
+) -> None:
+    desk.git.create("team", FILES)
+    desk.git.commit("team", {".trimtabignore": content}, modes={".trimtabignore": mode})
+    (problem,) = (await next_of(desk, mirror, reader_of(desk), None)).problems
+    assert (problem.path, message in problem.message) == (".trimtabignore", True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("finalizers", "[example.com/keep]"), ("ownerReferences", "[{apiVersion: v1, kind: X, name: x, uid: u}]")],
+)
+async def test_a_field_that_is_not_synced_is_told(desk: Desk, field: str, value: str) -> None:
+    odd = config("odd", x="1").replace("  name: odd\n", f"  name: odd\n  {field}: {value}\n")
+    desk.git.create("team", {"a.yaml": config("a", x="1"), "odd.yaml": odd})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.until(lambda sync: bool(sync.status.documents))
+        assert f"odd.yaml:1: metadata.{field}: is not synced" in message(sync)
+        assert reason(sync) == "InvalidDocuments"
+        desk.git.commit("team", {"odd.yaml": odd.replace(value, "[]")})
+        assert reason(await desk.again()) == "Synced"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import hashlib
@@ -17,6 +18,7 @@ import pytest
 from tests.systems.gitops.desk import Desk, config
 from trimtab.model.redacted import Redacted
 from trimtab.runtime.credentials import Credentials
+from trimtab.systems.gitops import listening as listening_module
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.kinds.fields import SYNC_NOW
 from trimtab.systems.gitops.listening import MAX_BYTES, Listener
@@ -267,3 +269,81 @@ async def test_each_provider_is_believed_in_its_own_way_and_asks_for_a_run(
         assert await asked(desk) == ""
         assert await post(b"open sesame") == 202
         assert (await asked(desk)).startswith("webhook hub ")
+
+
+@pytest.mark.row(51)
+@pytest.mark.parametrize(
+    ("provider", "header"),
+    [
+        ("github", b"X-Hub-Signature-256: sha256=\xff"),
+        ("bitbucket", b"X-Hub-Signature: sha256=\xff"),
+        ("gitlab", b"X-Gitlab-Token: \xff"),
+        ("azure", b"Authorization: Basic \xff"),
+    ],
+)
+async def test_a_signature_that_is_no_text_tells_nobody_whether_there_is_such_a_sync(
+    desk: Desk, provider: str, header: bytes
+) -> None:
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [{**HOOK, "provider": provider}]})
+    async with listening(desk) as url:
+        assert await answer_of(url, "fleet/hub", header) == await answer_of(url, "nothing/hub", header) == 401
+
+
+@pytest.mark.row(51)
+async def test_what_goes_wrong_before_the_secret_is_shown_is_answered_as_if_it_were_wrong(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(listening_module, "is_authentic", broken)
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [HOOK]})
+    async with listening(desk) as url:
+        assert await answer_of(url, "fleet/hub", b"X-Hub-Signature-256: sha256=00") == 401
+
+
+async def answer_of(url: str, place: str, header: bytes) -> int:
+    """The status of an answer to a message with a header as it is: clients send text only."""
+    _, _, rest = url.partition("//")
+    address, _, namespace = rest.partition("/")
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    head = f"POST /{namespace}/{place} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n".encode()
+    writer.write(head + header + b"\r\n\r\n{}")
+    said = await reader.read()
+    writer.close()
+    return int(said.split()[1])
+
+
+def test_a_message_whose_body_nobody_signs_goes_by_its_name_alone() -> None:
+    """A branch may be moved there and back and there again."""
+    deliveries = Deliveries(FakeClock())
+    deliveries.remember("hook", "one", b"body", signed=False)
+    assert not deliveries.is_known("hook", "two", b"body", signed=False)
+    assert deliveries.is_known("hook", "one", b"body", signed=False)
+    deliveries.remember("hook", "", b"nameless", signed=False)
+    assert deliveries.is_known("hook", "", b"nameless", signed=False)
+
+
+def test_gitlabs_key_for_one_message_comes_before_the_one_that_webhooks_of_webhooks_share() -> None:
+    headers = {"X-Gitlab-Event-UUID": "chain", "Idempotency-Key": "message"}
+    assert push_of("gitlab", headers, b'{"object_kind": "push", "ref": "refs/heads/main"}').delivery == "message"
+
+
+@pytest.mark.row(51)
+async def test_a_second_push_of_the_same_words_starts_a_sync_again(desk: Desk) -> None:
+    await desk.repository()
+    await desk.secret("hook", token="open sesame")
+    await desk.sync(triggers={"webhooks": [{**HOOK, "provider": "gitlab", "paths": []}]})
+    body = b'{"object_kind": "push", "ref": "refs/heads/main"}'
+    async with listening(desk) as url, aiohttp.ClientSession() as http:
+        seen = []
+        for name in ("one", "two"):
+            headers = {"X-Gitlab-Token": "open sesame", "Idempotency-Key": name}
+            async with http.post(f"{url}/fleet/hub", data=body, headers=headers) as answer:
+                assert answer.status == 202
+            seen.append(await asked(desk))
+    assert seen[0] != seen[1]

@@ -39,15 +39,15 @@ def parse(remote: Remote) -> Address:
     """BadAddress when it is not one that we would contact."""
     url = remote.url
     if not url:
-        raise BadAddress("url: must not be empty; such as https://git.example.com/team/configuration.git")
+        raise BadAddress("spec.endpoint: must not be empty; such as https://git.example.com/team/configuration.git")
     if len(url) > LONGEST or not url.isprintable() or " " in url:
-        raise BadAddress(f"url: must be at most {LONGEST} characters without spaces and control characters")
+        raise BadAddress(f"spec.endpoint: must be at most {LONGEST} characters without spaces and control characters")
     address = _url(url) if "://" in url else _scp(url)
     if address.scheme == "file" and not remote.allow_file:
-        raise BadAddress("url: a folder of this machine is no remote; use https, ssh, http or git")
+        raise BadAddress("spec.endpoint: a folder of this machine is no remote; use https, ssh, http or git")
     if address.scheme in _PLAIN and not (remote.access.insecure or _loopback(address.host)):
         raise BadAddress(
-            f"url: {address.scheme}:// shows {_PLAIN[address.scheme]} to everybody on the way; "
+            f"spec.endpoint: {address.scheme}:// shows {_PLAIN[address.scheme]} to everybody on the way; "
             "use https or ssh, or set insecure"
         )
     return address
@@ -55,34 +55,34 @@ def parse(remote: Remote) -> Address:
 
 def _url(url: str) -> Address:
     if "::" in url.split("://", 1)[0]:
-        raise BadAddress("url: 'helper::' forms are not allowed; use https, ssh, http or git")
+        raise BadAddress("spec.endpoint: 'helper::' forms are not allowed; use https, ssh, http or git")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadAddress(f"url: cannot be read ({error})") from None
+        raise BadAddress(f"spec.endpoint: cannot be read ({error})") from None
     scheme = parts.scheme.lower()
     if scheme == "file":
         if parts.netloc or not parts.path.startswith("/"):
-            raise BadAddress("url: a file URL is file:///path")
+            raise BadAddress("spec.endpoint: a file URL is file:///path")
         return Address(scheme=scheme, url=url)
     if scheme not in ("https", "http", "ssh", "git"):
-        raise BadAddress(f"url: scheme {scheme!r} is not allowed; use https, ssh, http or git")
+        raise BadAddress(f"spec.endpoint: scheme {scheme!r} is not allowed; use https, ssh, http or git")
     if parts.password is not None:
-        raise BadAddress("url: must not carry a password; put it into the credentials")
+        raise BadAddress("spec.endpoint: must not carry a password; put it into the credentials")
     if parts.query or parts.fragment:
-        raise BadAddress("url: must be without '?' and '#'")
+        raise BadAddress("spec.endpoint: must be without '?' and '#'")
     host, user = parts.hostname or "", parts.username or ""
     if not _is_host(host):
-        raise BadAddress("url: has no host that could be one")
+        raise BadAddress("spec.endpoint: has no host that could be one")
     if user and not _USER.fullmatch(user):
-        raise BadAddress("url: the user before '@' is not one that could be")
+        raise BadAddress("spec.endpoint: the user before '@' is not one that could be")
     if user and scheme in ("https", "http"):
-        raise BadAddress("url: must not carry a user; put it into the credentials (username)")
+        raise BadAddress("spec.endpoint: must not carry a user; put it into the credentials (username)")
     if not parts.path.strip("/"):
-        raise BadAddress("url: names a server and no repository")
+        raise BadAddress("spec.endpoint: names a server and no repository")
     if parts.path.startswith("/-"):
-        raise BadAddress("url: a path must not begin with '-'")
+        raise BadAddress("spec.endpoint: a path must not begin with '-'")
     return Address(scheme=scheme, host=host, user=user, port=port, url=url)
 
 
@@ -90,7 +90,7 @@ def _scp(url: str) -> Address:
     """`user@host:path`, which is SSH; the path is from the account's home."""
     match = _SCP.fullmatch(url)
     if match is None or match["path"].startswith(("-", ":")):
-        raise BadAddress("url: is neither a URL nor of the form user@host:path")
+        raise BadAddress("spec.endpoint: is neither a URL nor of the form user@host:path")
     host = match["host"].strip("[]")
     return Address(scheme="ssh", host=host, user=match["user"] or "", url=url)
 

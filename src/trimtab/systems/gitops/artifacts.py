@@ -25,9 +25,8 @@ from trimtab.model.hub import File
 from trimtab.storage.blobs import digest_of
 from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.knowing import Knowledge
-from trimtab.systems.gitops.layout import PathError, artifact_path
 from trimtab.systems.gitops.merging import FileSides
-from trimtab.systems.gitops.parsing import Identity, Problem, SourceDocument
+from trimtab.systems.gitops.parsing import Identity, Parsed, PathError, Problem, SourceDocument, artifact_path
 from trimtab.systems.gitops.planning import ACTS, FileEdit, FileStep, Plan, Refusal
 from trimtab.systems.gitops.reading import Snapshot
 
@@ -71,6 +70,22 @@ def problems(documents: Iterable[SourceDocument], snapshot: Snapshot, knowledge:
                 found.append(Problem(document.path, document.line, f'"{name}" is no plain file'))
             elif file is not None and file.size > MAX_BYTES:
                 found.append(Problem(document.path, document.line, _over(name)))
+    return found
+
+
+def overtaken(parsed: Parsed, inventory: Inventory) -> list[Problem]:
+    """Documents that were applied and are named as files now: nobody who names a file means to delete an object."""
+    if not parsed.claimed:
+        return []
+    still = {document.identity for document in parsed.documents}
+    found = []
+    for claim in parsed.claimed:
+        document = claim.document
+        entry = inventory.get(document.identity)
+        if entry is not None and entry.path == document.path and document.identity not in still:
+            message = f"is a document that was applied, and is named as a file by {claim.by}: {document.identity}"
+            hint = "would be deleted; rename the file, if it is meant so"
+            found.append(Problem(document.path, document.line, f"{message} {hint}"))
     return found
 
 

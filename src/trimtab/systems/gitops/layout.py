@@ -8,18 +8,15 @@ written as `%xx`, and what differs only in case from a taken path gets a number 
 from __future__ import annotations
 
 import contextlib
-import functools
 import posixpath
 from collections.abc import Callable, Collection, Iterator
 
-from trimtab.systems.gitops.parsing import Identity
+from trimtab.systems.gitops.parsing import Identity, PathError, artifact_path
 
 Plural = Callable[[str, str], str | None]
 """The plural of a (group, kind), where it is known."""
 
 MAX_NAME = 200
-REMEMBERED = 65_536
-"""Paths of files that documents name: each run of a sync asks for all of them again."""
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)))
@@ -28,10 +25,6 @@ _RESERVED = frozenset(
 
 class Folded(set[str]):
     """Paths in lower case, as they are compared. For who asks for many places: the paths that exist are folded once."""
-
-
-class PathError(ValueError):
-    """A path that leaves its folder, or is none."""
 
 
 def path_for(
@@ -53,20 +46,6 @@ def path_for(
         stem = f"{folder}/{safe_name(identity.name)}"
         folded = set(_paths(folder, files))
     return _numbered(stem, ".yaml", folded.__contains__)
-
-
-@functools.lru_cache(maxsize=REMEMBERED)
-def artifact_path(document_path: str, name: str) -> str:
-    """Where a file is that a document names: relative to the document, never above its folder, and never hidden: such files
-    steer Git, builds and this sync itself."""
-    if not name or "\0" in name or "\\" in name or name.startswith("/"):
-        raise PathError(f'"{name}" is no path relative to the document')
-    parts = posixpath.normpath(name).split("/")
-    if parts[0] in ("..", "."):
-        raise PathError(f'"{name}" leaves the folder of its document')
-    if any(part.startswith(".") for part in parts):
-        raise PathError(f'"{name}" is hidden: no name in it may begin with a dot')
-    return posixpath.join(posixpath.dirname(document_path), *parts)
 
 
 def safe_name(name: str) -> str:

@@ -31,7 +31,7 @@ from trimtab.systems.gitops.kinds import GitSync, Webhook
 from trimtab.systems.gitops.kinds.fields import SYNC_NOW
 from trimtab.systems.gitops.webhooks.deliveries import Deliveries
 from trimtab.systems.gitops.webhooks.pushes import NoPush, concerns, push_of
-from trimtab.systems.gitops.webhooks.signatures import is_authentic
+from trimtab.systems.gitops.webhooks.signatures import SIGNING, is_authentic
 
 MAX_BYTES = 5 << 20
 MAX_AT_ONCE = 32
@@ -102,11 +102,12 @@ class Listener:
             except ValueError:
                 return _answer(400)
             place = f"{sync.metadata.uid}/{hook}"
-            if not self._deliveries.is_known(place, push.delivery, body):
+            signed = webhook.provider in SIGNING
+            if not self._deliveries.is_known(place, push.delivery, body, signed=signed):
                 if concerns(push, sync.spec.revision, webhook.paths):
                     await self._ask(sync, hook)
                     log.info("a Git server told of a push", namespace=namespace, gitsync=name, webhook=hook)
-                self._deliveries.remember(place, push.delivery, body)
+                self._deliveries.remember(place, push.delivery, body, signed=signed)
         except _Refused as error:
             return _answer(error.status)
         except (StatusError, OSError) as error:
@@ -135,10 +136,18 @@ class Listener:
         ref = SecretRef(webhook.secret_ref.name, namespace, webhook.secret_ref.key)
         try:
             secret = await self._credentials.resolve(ref)
+            authentic = is_authentic(webhook.provider, request.headers, body, secret)
         except CredentialError as error:
             log.warning("the secret of a webhook is missing", gitsync=name, webhook=hook, why=str(error))
             return None
-        return (sync, webhook) if is_authentic(webhook.provider, request.headers, body, secret) else None
+        except OSError:
+            raise  # nobody answers: that is the same for all
+        except Exception as error:  # whoever has no secret must not see that there is something to go wrong
+            if isinstance(error, StatusError) and error.code >= 500:
+                raise
+            log.exception("a webhook's message could not be judged", gitsync=name, webhook=hook)
+            return None
+        return (sync, webhook) if authentic else None
 
     async def _found(self, namespace: str, name: str) -> GitSync | None:
         try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trimtab.runtime.git.errors import NoSuchRef
+from trimtab.runtime.git.objects import FileKind
 from trimtab.runtime.git.paths import checked
 from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.parsing import (
@@ -23,7 +24,9 @@ from trimtab.systems.gitops.parsing import (
     Parsed,
     ParsedFile,
     Problem,
+    TooLong,
     gather,
+    is_hidden,
     is_json,
     is_read,
     parse_file,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 MAX_FILES = 50_000
 MAX_BYTES = 512 << 20
+MAX_LIST = 1 << 20
 KEPT = 50_000
 FEW = 32
 """Changed files that are looked up one by one."""
@@ -83,12 +87,11 @@ class Reader:
         """The documents below `root`; those without a namespace are of `namespace`. `before` is another revision of the
         same folder: what is the same in it is not listed again. RemoteError."""
         files = await _files(mirror, commit, root, before)
-        ignore = await self._ignore(mirror, files)
+        ignore, problems = await self._ignore(mirror, files)
         read = _unchanged(files, before)
         wanted = {
             path: file for path, file in files.items() if path not in read and file.regular and is_read(path, ignore)
         }
-        problems = []
         if len(read) + len(wanted) > MAX_FILES:
             problems.append(Problem("", 0, f"there are more than {MAX_FILES} files with documents: split the sync"))
             read, wanted = {}, {}
@@ -96,7 +99,8 @@ class Reader:
         await self._served.know(kinds_of(read))
         self._served.announce(definitions_of(read))
         found = self.gathered(read, namespace)
-        found = msgspec.structs.replace(found, problems=(*problems, *found.problems))
+        problems += irregular(files, ignore, found.artifacts)
+        found = msgspec.structs.replace(found, problems=(*sorted(problems), *found.problems))
         return Snapshot(commit, root, files, found, read, ignore)
 
     def gathered(self, parsed: Mapping[str, ParsedFile], namespace: str) -> Parsed:
@@ -163,12 +167,41 @@ class Reader:
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
 
-    async def _ignore(self, mirror: Mirror, files: Mapping[str, TreeFile]) -> Ignore:
+    async def _ignore(self, mirror: Mirror, files: Mapping[str, TreeFile]) -> tuple[Ignore, list[Problem]]:
+        """A list that cannot be taken is a problem: without it, what it leaves out would be applied."""
         file = files.get(IGNORE_FILE)
-        if file is None or not file.regular or file.size > 1 << 20:
-            return Ignore()
-        data = (await mirror.read([file.oid], max_bytes=1 << 20))[file.oid]
-        return Ignore.of(data.decode("utf-8", "replace"))
+        if file is None:
+            return Ignore(), []
+        if not file.regular:
+            return Ignore(), [
+                Problem(IGNORE_FILE, 0, f"is a {file.kind}: it is not followed; put the list itself here")
+            ]
+        if file.size > MAX_LIST:
+            return Ignore(), [Problem(IGNORE_FILE, 0, f"is larger than {MAX_LIST >> 10} KiB")]
+        data = (await mirror.read([file.oid], max_bytes=MAX_LIST))[file.oid]
+        try:
+            return Ignore.of(data.decode("utf-8", "surrogateescape")), []
+        except TooLong as error:
+            return Ignore(), [Problem(IGNORE_FILE, 0, str(error))]
+
+
+def irregular(files: Mapping[str, TreeFile], ignore: Ignore, artifacts: Iterable[str] = ()) -> list[Problem]:
+    """What looks like a file of documents and is none, and repositories within this one: what was there before must not go
+    without a word. Files that documents name are judged with them."""
+    odd = [path for path, file in files.items() if not file.regular]
+    named = set(artifacts) if odd else set()
+    found = []
+    for path in odd:
+        if path in named or is_hidden(path) or path == IGNORE_FILE:
+            continue
+        module = files[path].kind is FileKind.SUBMODULE
+        if ignore.ignores(path, is_folder=True) if module else not is_read(path, ignore):
+            continue
+        put = "put the files here" if module else "put the file here"
+        readable = path.encode(errors="surrogateescape").decode(errors="replace")
+        message = f"is a {files[path].kind}: it is not followed; {put}, or name it in {IGNORE_FILE}"
+        found.append(Problem(readable, 0, message))
+    return found
 
 
 def _unchanged(files: Mapping[str, TreeFile], before: Snapshot | None) -> dict[str, ParsedFile]:

@@ -132,16 +132,19 @@ def _dumper() -> Any:
 
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./_-]*")
+_NUMBER = re.compile(r"[-+]?[0-9._]+([eE][-+]?[0-9]+)?")
 _MAYBE_OTHER = re.compile(r"[-+.0-9yYnNtTfFoO~]")
 
 
 def _reads_otherwise(value: str) -> bool:
     from trimtab.model import yaml
 
+    if len(value) > 64:
+        return bool(_NUMBER.fullmatch(value))
     try:
-        return yaml.load(value) != value if len(value) <= 64 else False
+        return bool(yaml.load(value) != value)
     except yaml.YamlError:
-        return False  # the dumper knows what cannot be plain
+        return True
 
 
 def _is_blockable(value: str) -> bool:

@@ -6,6 +6,7 @@ read as it should, which the caller checks in any case.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from trimtab.systems.gitops.editing.aligning import alignment
@@ -13,6 +14,15 @@ from trimtab.systems.gitops.editing.dumping import block, flowing, is_inline, li
 from trimtab.systems.gitops.editing.habits import habits_of
 from trimtab.systems.gitops.editing.tree import Node
 from trimtab.systems.gitops.merging import same
+
+_SIGN = re.compile(r"[|>][-+0-9]*([ \t]+#.*)")
+_ALONE = re.compile(r"[ \t]*,?[ \t]*(#.*)?\n")
+_COMMA = re.compile(r"[ \t]*,")
+_ANCHOR = re.compile(r"&[^\s,\[\]{}]+[ \t]+")
+
+
+MOST_MOVED = 100
+"""Items of a list that are looked for in another place."""
 
 
 class Unable(Exception):  # noqa: N818
@@ -22,8 +32,9 @@ class Unable(Exception):  # noqa: N818
 class Surgery:
     """Replacements in one text. `style` of new lines follows the document's own: its step, and whether dashes are set in."""
 
-    def __init__(self, text: str, root: Node) -> None:
-        self._text = text
+    def __init__(self, text: str, root: Node, *, keep_aliases: bool = False) -> None:
+        """`keep_aliases`: what they stand for changes where it is written, or not at all."""
+        self._text, self._keep_aliases = text, keep_aliases
         self._replacements: list[tuple[int, int, str]] = []
         self._habits = habits_of(root)
 
@@ -41,7 +52,7 @@ class Surgery:
 
     def change(self, node: Node, before: Any, after: Any) -> None:
         """Make the value at a node say `after` where it differs from `before`."""
-        if same(before, after):
+        if same(before, after) or (self._keep_aliases and node.kind == "alias"):
             return
         if node.kind == "mapping" and isinstance(before, dict) and isinstance(after, dict) and after:
             if node.flow:
@@ -50,11 +61,33 @@ class Surgery:
                 self._mapping(node, before, after)
         elif node.kind == "sequence" and isinstance(before, list) and isinstance(after, list) and after:
             if node.flow:
-                self._put(node.start, node.end, flowing(after))
+                self._flow_sequence(node, before, after)
             else:
                 self._sequence(node, before, after)
         else:
             raise Replace
+
+    def touched(self) -> list[tuple[int, int]]:
+        """What is replaced, by its places in the text."""
+        return [(start, end) for start, end, _ in self._replacements]
+
+    def write_out(self, node: Node, value: Any, names: set[str]) -> None:
+        """Say at each alias of these anchors what it stands for. `value` is what the node says."""
+        for key, inner in node.pairs if isinstance(value, dict) else ():
+            if key.kind != "scalar" or key.text not in value:
+                continue  # a merge, or a key that is no text
+            if inner.kind == "alias" and self._text[inner.start + 1 : inner.end] in names:
+                if node.flow:
+                    self._put(inner.start, inner.end, flowing(value[key.text]))
+                else:
+                    self._replace(node, key, inner, value[key.text])
+            else:
+                self.write_out(inner, value[key.text], names)
+        for item, inside in zip(node.items, value, strict=True) if isinstance(value, list) else ():
+            if item.kind == "alias" and self._text[item.start + 1 : item.end] in names:
+                self._put(item.start, item.end, flowing(inside))
+            else:
+                self.write_out(item, inside, names)
 
     def delete_items(self, root: Node, numbers: set[int]) -> None:
         """Take some of the items out of a block list, which is under that name."""
@@ -108,7 +141,11 @@ class Surgery:
         one_line = "\n" not in self._text[colon : value.end]
         if is_inline(after):
             if one_line and not value.is_empty:
-                self._put(value.start, value.end, scalar(after, value.style if value.kind == "scalar" else ""))
+                style = value.style if value.kind == "scalar" else ""
+                self._put(self._behind_anchor(value), value.end, scalar(after, style))
+                return
+            if value.style in ("|", ">"):
+                self._put(colon, value.end, f" {scalar(after)}{self._remark(value)}")
                 return
             self._put(colon, colon, " " + scalar(after))
             if not value.is_empty:
@@ -122,7 +159,8 @@ class Surgery:
                 self._put(colon, end, f" {sign}")
                 self._lines_after(end, f"{lines}\n")
             else:
-                self._put(colon, value.end, f" {lines}")
+                sign, _, lines = lines.partition("\n")
+                self._put(colon, value.end, f" {sign}{self._remark(value)}\n{lines}")
             return
         lines = block(after, node.column + (dashes if isinstance(after, list) else step), step, dashes)
         if value.is_empty or one_line:
@@ -141,6 +179,17 @@ class Surgery:
             return self._line_end(value.end)
         self._put(first, self._line_end(value.end), "")
         return first
+
+    def _remark(self, value: Node) -> str:
+        """The comment behind the sign of a block scalar, with the space before it."""
+        sign = self._text[value.start : self._line_end(value.start)] if value.style in ("|", ">") else ""
+        found = _SIGN.search(sign)
+        return found[1].rstrip("\n") if found is not None else ""
+
+    def _behind_anchor(self, value: Node) -> int:
+        """Where a scalar itself begins: its anchor stays, for others refer to it."""
+        found = _ANCHOR.match(self._text, value.start) if value.kind == "scalar" else None
+        return found.end() if found is not None else value.start
 
     def _inset(self, value: Node) -> int:
         """How far the lines of a block scalar are set in; 0 when it is none."""
@@ -179,13 +228,82 @@ class Surgery:
             and not any(name in own for name in added)
         )
         if not simple:
-            self._put(node.start, node.end, flowing(after))
+            self._flow_pairs(node, before, after)
             return
         for name, place in zip(changed, places, strict=True):
             self._put(place.start, place.end, scalar(after[name], place.style, flow=True))
-        if added:
+        if added and self._has_lines([pair[0].start for pair in node.pairs], [pair[1].end for pair in node.pairs]):
+            self._flow_add(node.pairs[-1][0].start, node.pairs[-1][1].end, [flowing(added)[1:-1]])
+        elif added:
             end = node.pairs[-1][1].end
             self._put(end, end, ", " + flowing(added)[1:-1])
+
+    def _flow_pairs(self, node: Node, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Pairs that have lines of their own come, go and change as lines; else all of it is written again."""
+        own, starts, ends = node.by_name(), [k.start for k, _ in node.pairs], [v.end for _, v in node.pairs]
+        gone = [name for name in before if name not in after]
+        changed = [name for name in after if name in before and not same(before[name], after[name])]
+        added = [name for name in after if name not in before]
+        known = all(name in own and not own[name][1].is_empty for name in (*gone, *changed))
+        if not known or any(name in own for name in added) or not self._has_lines(starts, ends):
+            self._put(node.start, node.end, flowing(after))
+            return
+        for name in changed:
+            self._flow_value(own[name][1], before[name], after[name])
+        for name in gone:
+            self._put(self._line_start(own[name][0].start), self._line_end(own[name][1].end), "")
+        if added:
+            self._flow_add(starts[-1], ends[-1], [flowing({name: after[name]})[1:-1] for name in added])
+
+    def _flow_sequence(self, node: Node, before: list[Any], after: list[Any]) -> None:
+        """The same of items."""
+        starts, ends = [item.start for item in node.items], [item.end for item in node.items]
+        if len(before) != len(node.items) or not self._has_lines(starts, ends):
+            self._put(node.start, node.end, flowing(after))
+            return
+        for tag, low, high, to_low, to_high in alignment(before, after):
+            if tag == "replace" and high - low == to_high - to_low:
+                for number, other in zip(range(low, high), range(to_low, to_high), strict=True):
+                    self._flow_value(node.items[number], before[number], after[other])
+                continue
+            for number in range(low, high):
+                self._put(self._line_start(starts[number]), self._line_end(ends[number]), "")
+            new = [flowing(value) for value in after[to_low:to_high]]
+            if new and high:
+                self._flow_add(starts[high - 1], ends[high - 1], new)
+            elif new:
+                first = self._line_start(starts[0])
+                indent = self._text[first : starts[0]]
+                self._put(first, first, "".join(f"{indent}{value},\n" for value in new))
+
+    def _flow_value(self, place: Node, before: Any, after: Any) -> None:
+        done = len(self._replacements)
+        try:
+            self.change(place, before, after)
+        except (Replace, Unable):
+            del self._replacements[done:]
+            style = place.style if place.kind == "scalar" else ""
+            new = flowing(after) if isinstance(after, (dict, list)) else scalar(after, style, flow=True)
+            self._put(self._behind_anchor(place), place.end, new)
+
+    def _flow_add(self, start: int, end: int, new: list[str]) -> None:
+        """Lines behind the one with this part."""
+        indent = self._text[self._line_start(start) : start]
+        comma = _COMMA.match(self._text, end)
+        if comma is None:
+            self._put(end, end, ",")
+        lines = [f"{indent}{value}," for value in new]
+        if comma is None:
+            lines[-1] = lines[-1][:-1]
+        self._lines_after(end, "".join(f"{line}\n" for line in lines))
+
+    def _has_lines(self, starts: list[int], ends: list[int]) -> bool:
+        """Whether each part of a flow collection is alone in its lines, but for a comma and a comment."""
+        return bool(starts) and all(
+            not self._text[self._line_start(start) : start].strip()
+            and _ALONE.fullmatch(self._text[end : self._line_end(end)]) is not None
+            for start, end in zip(starts, ends, strict=True)
+        )
 
     def _sequence(self, node: Node, before: list[Any], after: list[Any]) -> None:
         if len(before) != len(node.items):
@@ -203,8 +321,9 @@ class Surgery:
         if len(gone) == len(node.items):
             raise Replace
         self._remove_items(node, gone)
+        left = sorted(gone)
         for number, values in new.items():
-            self._insert_items(node, number, values)
+            self._lines_at(node, number, "".join(self._moved(node, value, before, left) for value in values))
 
     def _item(
         self, node: Node, number: int, before: Any, after: Any, gone: set[int], new: dict[int, list[Any]]
@@ -215,7 +334,7 @@ class Surgery:
         except Replace:
             one_line = "\n" not in self._text[item.start : item.end]
             if item.kind == "scalar" and is_inline(after) and not item.is_empty and one_line:
-                self._put(item.start, item.end, scalar(after, item.style))
+                self._put(self._behind_anchor(item), item.end, scalar(after, item.style))
             else:
                 gone.add(number)
                 new.setdefault(number, []).append(after)
@@ -228,8 +347,18 @@ class Surgery:
             start = self._dash(node, item)
             self._put(start, self._line_end(item.end), "")
 
-    def _insert_items(self, node: Node, number: int, values: list[Any]) -> None:
-        lines = block(values, node.column, *self._habits[id(node)])
+    def _moved(self, node: Node, value: Any, before: list[Any], left: list[int]) -> str:
+        """The lines of a new item: those that it had in another place, with their comments, if it was only moved."""
+        found = next((n for n in left if same(before[n], value)), None) if len(left) <= MOST_MOVED else None
+        if found is None:
+            return block([value], node.column, *self._habits[id(node)])
+        left.remove(found)
+        item = node.items[found]
+        lines = self._text[self._dash(node, item) : self._line_end(item.end)]
+        return lines if lines.endswith("\n") else f"{lines}\n"
+
+    def _lines_at(self, node: Node, number: int, lines: str) -> None:
+        """Lines behind an item; before all of them for -1."""
         if number < 0:
             start = self._dash(node, node.items[0])
             self._put(start, start, lines)

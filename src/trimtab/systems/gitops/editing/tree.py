@@ -25,6 +25,12 @@ class Node(msgspec.Struct):
     pairs: list[tuple[Node, Node]] = []
     items: list[Node] = []
 
+    def within(self) -> Iterator[Node]:
+        """This one, and all in it."""
+        yield self
+        for part in (*(each for pair in self.pairs for each in pair), *self.items):
+            yield from part.within()
+
     @property
     def is_empty(self) -> bool:
         """A value that is not written at all."""
@@ -84,6 +90,8 @@ def _node(event: Any, events: Iterator[Any], text: str) -> Node:
         parts.append(_node(inner, events, text))
     if mapping:
         node.pairs = list(zip(parts[::2], parts[1::2], strict=True))
+        if parts and not node.flow and text[start] in "&!":  # its anchor is behind the key
+            node.column = parts[0].column
     else:
         node.items = parts
     if not node.flow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from trimtab.systems.gitops.editing.tree import Node, spans
 from trimtab.systems.gitops.merging import normal, same
 
 NODES = 200_000
+_ANCHOR = re.compile(r"&([^\s,\[\]{}]+)")
 
 
 class EditError(ValueError):
@@ -59,25 +61,61 @@ def _edited(text: str, index: int, changes: list[Change]) -> str:
     if gone and (items is None or len(gone) >= len(items)):
         return ""
     wanted = _wanted(document, items, changes, gone)
+    for attempt in (_beside_aliases, _in_place, _with_aliases_written_out):
+        try:
+            found = attempt(text, document, changes, gone)
+            for ended in (found, f"{found}\n"):  # a text of several lines at the end may need the last newline
+                if _says(ended, wanted):
+                    return ended
+        except (Replace, Unable, ValueError, IndexError):
+            pass
     [span] = spans(text)
-    try:
-        surgery = Surgery(text, span.root)
-        for change in changes:
-            if change.after is not None:
-                node = span.root if items is None else _items(span.root)[change.item]
-                surgery.change(node, change.before, change.after)
-        if gone:
-            surgery.delete_items(span.root, gone)
-        found = surgery.result()
-        for ended in (found, f"{found}\n"):  # a text of several lines at the end may need the last newline
-            if _says(ended, wanted):
-                return ended
-    except (Replace, Unable, ValueError, IndexError):
-        pass
     found = _rewritten(text, span.root, wanted)
     if not _says(found, wanted):
         raise EditError("the change cannot be written into this file")
     return found
+
+
+def _beside_aliases(text: str, document: Any, changes: list[Change], gone: set[int]) -> str:
+    """With aliases that go on to stand for what their anchor says."""
+    [span] = spans(text)
+    if "*" not in text or not any(node.kind == "alias" for node in span.root.within()):
+        raise Unable("it has none")
+    return _operated(text, changes, gone, keep_aliases=True).result()
+
+
+def _in_place(text: str, document: Any, changes: list[Change], gone: set[int]) -> str:
+    return _operated(text, changes, gone).result()
+
+
+def _with_aliases_written_out(text: str, document: Any, changes: list[Change], gone: set[int]) -> str:
+    """With what aliases stand for in the place of those whose anchor is about to say something else."""
+    [span] = spans(text)
+    touched = _operated(text, changes, set()).touched()
+    anchors = (_ANCHOR.match(text, node.start) for node in span.root.within() if _holds(node, touched))
+    names = {anchor[1] for anchor in anchors if anchor is not None}
+    if not names:
+        raise Unable("no alias is in the way")
+    surgery = Surgery(text, span.root)
+    surgery.write_out(span.root, document, names)
+    return _operated(surgery.result(), changes, gone).result()
+
+
+def _operated(text: str, changes: list[Change], gone: set[int], *, keep_aliases: bool = False) -> Surgery:
+    """All changes of one document, as replacements."""
+    [span] = spans(text)
+    surgery = Surgery(text, span.root, keep_aliases=keep_aliases)
+    for change in changes:
+        if change.after is not None:
+            node = span.root if change.item < 0 else _items(span.root)[change.item]
+            surgery.change(node, change.before, change.after)
+    if gone:
+        surgery.delete_items(span.root, gone)
+    return surgery
+
+
+def _holds(node: Node, touched: list[tuple[int, int]]) -> bool:
+    return node.anchored and node.kind != "alias" and any(node.start <= at <= node.end for at, _ in touched)
 
 
 def _wanted(document: Any, items: Any, changes: list[Change], gone: set[int]) -> Any:

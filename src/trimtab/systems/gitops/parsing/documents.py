@@ -46,6 +46,13 @@ class ParsedFile(msgspec.Struct, frozen=True):
     """The line of the first thing that is no document (no apiVersion and kind); 0 when there is none."""
 
 
+class Claim(msgspec.Struct, frozen=True):
+    """What looks like a document and is none, for its file is named by another one (`by`, a path)."""
+
+    document: SourceDocument
+    by: str
+
+
 class Parsed(msgspec.Struct, frozen=True):
     """A revision. Documents are in the order of their paths; artifacts are the files that documents name."""
 
@@ -54,3 +61,5 @@ class Parsed(msgspec.Struct, frozen=True):
     artifacts: tuple[str, ...] = ()
     files: int = 0
     """How many files there were to read, whether or not they had documents."""
+    claimed: tuple[Claim, ...] = ()
+    """What the artifacts among them would be, were they not named."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import posixpath
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from trimtab.systems.gitops.parsing.documents import Parsed, ParsedFile, Problem, SourceDocument
+from trimtab.systems.gitops.parsing.beside import PathError, artifact_path
+from trimtab.systems.gitops.parsing.documents import Claim, Parsed, ParsedFile, Problem, SourceDocument
 from trimtab.systems.gitops.parsing.identity import Identity
 from trimtab.systems.gitops.parsing.ignoring import NOTHING, Ignore, is_json, is_read
 from trimtab.systems.gitops.parsing.reading import LIMITS, Limits, parse_file
-
-REMEMBERED = 65_536
-"""Places of files that documents name."""
 
 Artifacts = Callable[[dict[str, Any]], Iterable[str]]
 """The files that a document names, relative to it."""
@@ -54,11 +51,18 @@ def gather(
     home: Home = lambda group: group,
 ) -> Parsed:
     """Put files (of `is_read` paths) together. A namespaced document without a namespace gets `namespace`."""
-    named = _artifacts(files, artifacts) if artifacts is not None else frozenset()
+    named = _artifacts(files, artifacts) if artifacts is not None else {}
     documents: list[SourceDocument] = []
+    claimed: list[Claim] = []
     problems: list[Problem] = []
+
+    def placed(path: str, found: SourceDocument) -> SourceDocument:
+        identity = _settled(found.identity, namespace, namespaced)
+        return SourceDocument(path, found.index, found.line, found.document, identity, found.digest, found.item)
+
     for path in sorted(files):
         if path in named:
+            claimed += [Claim(placed(path, found), named[path]) for found in files[path].documents]
             continue
         if not path.isascii() and path != (readable := path.encode(errors="surrogateescape").decode(errors="replace")):
             problems.append(Problem(readable, 0, "has a name that is not UTF-8: rename the file, or its folder"))
@@ -68,13 +72,9 @@ def gather(
         if file.foreign:
             message = "is no document: it needs apiVersion and kind, or a line in .trimtabignore"
             problems.append(Problem(path, file.foreign, message))
-        for found in file.documents:
-            identity = _settled(found.identity, namespace, namespaced)
-            documents.append(
-                SourceDocument(path, found.index, found.line, found.document, identity, found.digest, found.item)
-            )
+        documents += [placed(path, found) for found in file.documents]
     problems += _duplicates(documents, home)
-    return Parsed(tuple(documents), tuple(sorted(problems)), tuple(sorted(named)), len(files))
+    return Parsed(tuple(documents), tuple(sorted(problems)), tuple(sorted(named)), len(files), tuple(claimed))
 
 
 def confine(documents: Iterable[SourceDocument], namespace: str) -> list[Problem]:
@@ -84,6 +84,22 @@ def confine(documents: Iterable[SourceDocument], namespace: str) -> list[Problem
         for document in documents
         if document.identity.namespace != namespace
     ]
+
+
+def unsynced(documents: Iterable[SourceDocument]) -> list[Problem]:
+    """Fields that people mean when they write them, and that no sync applies: silence would look like consent."""
+    return [
+        Problem(document.path, document.line, f"metadata.{name}: is not synced, for {why}; remove it from the file")
+        for document in documents
+        for name, why in _UNSYNCED.items()
+        if document.document["metadata"].get(name)
+    ]
+
+
+_UNSYNCED = {
+    "finalizers": "controllers add and take away their own",
+    "ownerReferences": "an owner is known by its uid, which no file can know",
+}
 
 
 def _outside(identity: Identity, namespace: str) -> str:
@@ -118,25 +134,22 @@ def _duplicates(documents: Iterable[SourceDocument], home: Home) -> list[Problem
     return problems
 
 
-def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> frozenset[str]:
-    """The paths that documents name. A file that is an artifact itself names nothing, whatever it looks like."""
+def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> dict[str, str]:
+    """The paths that documents name, each with one that names it. A name that leaves its folder claims nothing, and neither
+    does a file that is an artifact itself, whatever it looks like."""
     claims: dict[str, set[str]] = {}
     for path, file in files.items():
         for document in file.documents:
             for name in artifacts(document.document):
-                claimed = _beside(path, name)
-                if claimed != path:
-                    claims.setdefault(claimed, set()).add(path)
+                with contextlib.suppress(PathError):
+                    claimed = artifact_path(path, name)
+                    if claimed != path:
+                        claims.setdefault(claimed, set()).add(path)
     decided: dict[str, bool] = {}
     for path in sorted(claims):
         if path not in decided:
             _decide(path, claims, decided)
-    return frozenset(path for path in claims if decided[path])
-
-
-@functools.lru_cache(maxsize=REMEMBERED)
-def _beside(path: str, name: str) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+    return {path: min(by for by in claims[path] if not decided.get(by)) for path in claims if decided[path]}
 
 
 def _decide(path: str, claims: Mapping[str, Iterable[str]], decided: dict[str, bool]) -> None:

@@ -1,15 +1,16 @@
 """Which files of a revision are read: YAML and JSON that is not hidden, not another tool's, and not in the ignore list.
 
-The list is written as in `.gitignore`: the last line that matches decides, `!` takes a file back, `/` at the end is a folder,
-`/` elsewhere ties the pattern to the list's place, `*` stays within a name, `**` does not.
+The list is written as a `.gitignore`, and means the same: the last line that matches decides, `!` takes back what is in no
+folder that is left out, `/` at the end is a folder, `/` elsewhere ties the pattern to the list's place.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 import msgspec
+
+from trimtab.systems.gitops.parsing.patterns import Line, bytewise, line_of
 
 IGNORE_FILE = ".trimtabignore"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -17,23 +18,52 @@ FOREIGN_NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "kustomize
 """Files of other tools that look like resources and are none."""
 
 
-class Ignore(msgspec.Struct, frozen=True):
-    """The lines of an ignore list; paths are relative to the synced folder."""
+MOST_LINES = 1000
 
-    lines: tuple[str, ...] = ()
+
+class TooLong(ValueError):  # noqa: N818
+    """A list that nobody wants to wait for."""
+
+
+class Ignore(msgspec.Struct, frozen=True, eq=False):
+    """The lines of an ignore list that may match; paths are relative to the synced folder."""
+
+    lines: tuple[Line, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Ignore:
-        lines = (line.rstrip() for line in text.splitlines()[:1000])
-        return cls(tuple(line for line in lines if line and not line.startswith("#")))
+        """Raises TooLong."""
+        found = (line_of(_trimmed(line)) for line in text.removeprefix("\ufeff").split("\n"))
+        lines = tuple(line for line in found if line is not None)
+        if len(lines) > MOST_LINES:
+            raise TooLong(f"has more than {MOST_LINES} patterns")
+        return cls(lines)
 
-    def ignores(self, path: str) -> bool:
-        ignored = False
-        for line in self.lines:
-            taken_back = line.startswith("!")
-            if _pattern(line[1:] if taken_back else line).matches(path):
-                ignored = not taken_back
-        return ignored
+    def ignores(self, path: str, *, is_folder: bool = False) -> bool:
+        """What is in a folder that is left out is left out, whatever else is said of it."""
+        return bool(self.lines) and _is_left_out(self, bytewise(path), is_folder=is_folder)
+
+
+def _is_left_out(ignore: Ignore, path: str, *, is_folder: bool) -> bool:
+    folder = path.rpartition("/")[0]
+    if folder and _is_folder_left_out(ignore, folder):
+        return True
+    parts = path.split("/")
+    line = next((line for line in reversed(ignore.lines) if line.matches(parts, is_folder=is_folder)), None)
+    return line is not None and not line.takes_back
+
+
+@lru_cache(maxsize=4096)
+def _is_folder_left_out(ignore: Ignore, folder: str) -> bool:
+    return _is_left_out(ignore, folder, is_folder=True)
+
+
+def _trimmed(line: str) -> str:
+    """Without the spaces at its end, but for one that is escaped, and without a carriage return."""
+    line = line.removesuffix("\r")
+    kept = line.rstrip(" ")
+    escapes = len(kept) - len(kept.rstrip("\\"))
+    return kept + " " if escapes % 2 and kept != line else kept
 
 
 NOTHING = Ignore()
@@ -52,44 +82,3 @@ def is_hidden(path: str) -> bool:
 
 def is_json(path: str) -> bool:
     return path.endswith(".json")
-
-
-class _Line(msgspec.Struct, frozen=True):
-    """A line of the list. `names` are patterns, one a level; None is `**`."""
-
-    names: tuple[re.Pattern[str] | None, ...]
-    folder: bool
-
-    def matches(self, path: str) -> bool:
-        """Level by level, with all places that are reached so far, so that many `**` cost no more than lines times levels."""
-        parts = path.split("/")
-        reached = {0}
-        for number, name in enumerate(self.names, 1):
-            if name is None:
-                least = number == len(self.names)  # what ends so is about what is below
-                reached = set(range(min(reached, default=len(parts) + 1) + least, len(parts) + 1))
-            else:
-                reached = {at + 1 for at in reached if at < len(parts) and name.match(parts[at])}
-        return any(at < len(parts) or not self.folder for at in reached)
-
-
-@lru_cache(maxsize=1024)
-def _pattern(line: str) -> _Line:
-    folder = line.endswith("/")
-    body = line.rstrip("/")
-    names = body.lstrip("/").split("/")
-    if "/" not in body:
-        names.insert(0, "**")
-    return _Line(tuple(None if name == "**" else _translated(name) for name in names), folder)
-
-
-def _translated(name: str) -> re.Pattern[str]:
-    """Every `*` takes as little as lets the next letters follow, and that is not tried again: a name has no end of ways."""
-    first, *others = (
-        "".join("." if sign == "?" else re.escape(sign) for sign in part)
-        for part in re.sub(r"\*+", "*", name).split("*")
-    )
-    if not others:
-        return re.compile(first + r"\Z", re.DOTALL)
-    *middle, last = others
-    return re.compile(first + "".join(f"(?>.*?{part})" for part in middle) + f".*{last}" + r"\Z", re.DOTALL)

@@ -7,8 +7,9 @@ from functools import partial
 from trimtab.systems.gitops import artifacts
 from trimtab.systems.gitops.acting import outside
 from trimtab.systems.gitops.hiding import is_hidden
+from trimtab.systems.gitops.inventory import Inventory
 from trimtab.systems.gitops.kinds import GitSync
-from trimtab.systems.gitops.parsing import Problem, Selection, selection
+from trimtab.systems.gitops.parsing import Problem, Selection, selection, unsynced
 from trimtab.systems.gitops.reading import Snapshot
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop
@@ -24,7 +25,7 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
         documents = tuple(d for d in documents if chosen.selects(d.identity))
     this = (snapshot, int(sync.metadata.generation or 0))
     if memory.sound is None or memory.sound[0] is not snapshot or memory.sound[1] != this[1]:
-        unsound = artifacts.problems(documents, snapshot, tools.knowledge)
+        unsound = [*artifacts.problems(documents, snapshot, tools.knowledge), *unsynced(documents)]
         memory.sound = None if unsound else this
         problems += unsound
     judged, known = set(), []
@@ -41,6 +42,15 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
             judged.add(document.digest)
     problems += outside(sync, tuple(known))
     memory.judged = frozenset(judged)
+    _stop(problems, snapshot)
+
+
+def check_claims(snapshot: Snapshot, inventory: Inventory) -> None:
+    """Stop when a document that was applied would be deleted, for another one names its file."""
+    _stop(artifacts.overtaken(snapshot.parsed, inventory), snapshot)
+
+
+def _stop(problems: list[Problem], snapshot: Snapshot) -> None:
     if problems:
         told = problems_of(sorted(problems))
         count = "1 problem" if len(told) == 1 else f"{len(told)} problems"

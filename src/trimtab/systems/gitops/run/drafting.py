@@ -27,6 +27,7 @@ from trimtab.systems.gitops.parsing import Identity, Selection
 from trimtab.systems.gitops.planning import Options, Plan, blamed
 from trimtab.systems.gitops.planning.judging import is_the_servers
 from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.run.checking import check_claims
 from trimtab.systems.gitops.run.owners import lineage_of, living
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.scope import in_scope
@@ -87,6 +88,8 @@ class Drafter:
         tools, options = self._tools, self._options
         client, both = tools.actors.of(self._sync), options.system_to_git
         await _renew(kept.inventory, tools.served)
+        if options.prune and options.git_to_system:
+            check_claims(snapshot, kept.inventory)
         told = changed if everything else changed | artifacts.moved(snapshot, kept.inventory, tools.knowledge)
         rest: dict[str, Any] = {"everything": everything, "changed": told, "exports": kept.exports}
         todo = self._known(agenda(snapshot.parsed, kept.inventory, both_ways=both, **rest))

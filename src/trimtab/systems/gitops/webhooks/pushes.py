@@ -86,7 +86,7 @@ def _gitlab(headers: Mapping[str, str], message: dict[str, Any]) -> Push:
         raise NoPush
     commits, total = _list(message, "commits"), message.get("total_commits_count")
     whole = isinstance(total, int) and 0 < total <= len(commits)
-    ref, delivery = message.get("ref"), headers.get("X-Gitlab-Event-UUID", "") or headers.get("Idempotency-Key", "")
+    ref, delivery = message.get("ref"), headers.get("Idempotency-Key", "") or headers.get("X-Gitlab-Event-UUID", "")
     return Push(_branch(ref), _touched(message) if whole else None, delivery, _tag(ref))
 
 

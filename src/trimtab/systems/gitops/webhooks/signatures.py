@@ -14,6 +14,9 @@ from collections.abc import Mapping
 
 from trimtab.model.redacted import Redacted
 
+SIGNING = frozenset({"github", "bitbucket"})
+"""Providers that sign the body."""
+
 
 def is_authentic(provider: str, headers: Mapping[str, str], body: bytes, secret: Redacted) -> bool:
     """Names of headers are looked up as they are: give a mapping that does not mind their case."""
@@ -25,7 +28,7 @@ def is_authentic(provider: str, headers: Mapping[str, str], body: bytes, secret:
     if provider == "bitbucket":
         return _signed(headers.get("X-Hub-Signature", ""), body, wanted)
     if provider == "gitlab":
-        return _same(headers.get("X-Gitlab-Token", "").encode("utf-8", "surrogateescape"), wanted)
+        return _same(_bytes(headers.get("X-Gitlab-Token", "")), wanted)
     if provider == "azure":
         return _same(_password(headers.get("Authorization", "")), wanted)
     return False
@@ -34,7 +37,13 @@ def is_authentic(provider: str, headers: Mapping[str, str], body: bytes, secret:
 def _signed(header: str, body: bytes, secret: bytes) -> bool:
     scheme, _, given = header.partition("=")
     made = hmac.new(secret, body, hashlib.sha256).hexdigest()
-    return scheme.strip().lower() == "sha256" and hmac.compare_digest(given.strip().lower().encode(), made.encode())
+    same = hmac.compare_digest(_bytes(given.strip().lower()), made.encode())
+    return same and scheme.strip().lower() == "sha256"
+
+
+def _bytes(header: str) -> bytes:
+    """As they were sent, which may be no text."""
+    return header.encode("utf-8", "surrogateescape")
 
 
 def _same(given: bytes, wanted: bytes) -> bool:
