@@ -74,6 +74,17 @@ async def test_a_plan_of_a_folder_refuses_what_could_not_be_written_there(
         assert [each.identity.name for each in plan.write_back] == ["other"]
 
 
+async def test_a_plan_of_a_folder_tells_of_links_as_a_sync_would(
+    desk: Desk, previewer: Previewer, tmp_path: Path
+) -> None:
+    (tmp_path / "a.real").write_text(config("a", x="1"))
+    (tmp_path / "a.yaml").symlink_to("a.real")
+    async with desk.working():
+        await started(desk, {"a.yaml": config("a", x="1")})
+        with pytest.raises(Stop, match=r"a\.yaml: is a symlink: it is not followed"):
+            await previewer.folder(await desk.ready(), tmp_path)
+
+
 async def test_a_plan_for_a_branch_that_the_sync_would_make_has_its_first_documents(
     desk: Desk, previewer: Previewer
 ) -> None:

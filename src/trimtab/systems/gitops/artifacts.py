@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -28,7 +28,7 @@ from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Parsed, PathError, Problem, SourceDocument, artifact_path
 from trimtab.systems.gitops.planning import ACTS, FileEdit, FileStep, Plan, Refusal
-from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.reading import Contents, Snapshot
 
 if TYPE_CHECKING:
     from trimtab.runtime.git.mirror import Mirror
@@ -38,12 +38,6 @@ OCTETS = "application/octet-stream"
 PIECE = 1 << 20
 
 Guard = Callable[[], AbstractAsyncContextManager[Any]]
-
-
-class Contents(Protocol):
-    """The bytes of blobs (`Mirror`)."""
-
-    async def read(self, oids: Iterable[str], *, max_bytes: int) -> Mapping[str, bytes]: ...
 
 
 class Unsent(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from trimtab.client.api import ApiClient
 from trimtab.model.clock import Clock
@@ -15,14 +16,14 @@ from trimtab.runtime.events import Recorder
 from trimtab.storage.blobs import Blobs
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.gitops.acting import Actors
-from trimtab.systems.gitops.artifacts import MAX_BYTES, Contents
+from trimtab.systems.gitops.artifacts import MAX_BYTES
 from trimtab.systems.gitops.conducting import Unguarded
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.knowing import Knowledge
-from trimtab.systems.gitops.parsing import IGNORE_FILE, Ignore, Parsed, ParsedFile, is_json, is_read, parse_file
+from trimtab.systems.gitops.parsing import Parsed
 from trimtab.systems.gitops.planning import Plan
 from trimtab.systems.gitops.reach import Mirrors
-from trimtab.systems.gitops.reading import MAX_FILES, Reader, Snapshot, definitions_of, kinds_of, normal_root
+from trimtab.systems.gitops.reading import MAX_FILES, Contents, Reader, Snapshot, normal_root
 from trimtab.systems.gitops.run.asking import git_repository, options_of
 from trimtab.systems.gitops.run.claims import Claims
 from trimtab.systems.gitops.run.source import check_trust, head_of
@@ -32,6 +33,7 @@ from trimtab.systems.gitops.served import Served
 
 if TYPE_CHECKING:
     from trimtab.runtime.git.mirror import Mirror
+    from trimtab.runtime.git.objects import TreeFile
 
 
 class Previewer:
@@ -80,16 +82,8 @@ class Previewer:
 
     async def folder(self, sync: GitSync, folder: Path) -> tuple[Snapshot, Plan]:
         """Of a folder that stands for the synced one."""
-        files = local_files(folder)
-        ignore = Ignore.of(files[IGNORE_FILE].decode("utf-8", "replace")) if IGNORE_FILE in files else Ignore()
-        parsed: dict[str, ParsedFile] = {
-            path: parse_file(data, json=is_json(path)) for path, data in files.items() if is_read(path, ignore)
-        }
-        await self._tools.served.know(kinds_of(parsed))
-        self._tools.served.announce(definitions_of(parsed))
-        gathered = self._tools.reader.gathered(parsed, sync.namespace)
-        snapshot = Snapshot("", "", tree_of(files), gathered, ignore=ignore)
-        contents = Local({snapshot.files[path].oid: data for path, data in files.items()})
+        files, contents = local_files(folder)
+        snapshot = await self._tools.reader.snapshot(Snapshot("", "", files, Parsed()), contents, sync.namespace)
         return snapshot, await self._plan(sync, snapshot, contents)
 
     async def _plan(self, sync: GitSync, snapshot: Snapshot, contents: Contents) -> Plan:
@@ -102,30 +96,36 @@ class Local:
     def __init__(self, blobs: Mapping[str, bytes]) -> None:
         self._blobs = blobs
 
-    async def read(self, oids: Iterable[str], *, max_bytes: int) -> Mapping[str, bytes]:
+    async def read(
+        self, oids: Iterable[str], *, max_bytes: int, sizes: Mapping[str, int] = MappingProxyType({})
+    ) -> Mapping[str, bytes]:
         return {oid: self._blobs[oid] for oid in oids}
 
 
-def local_files(folder: Path) -> dict[str, bytes]:
-    """Plain files below a folder, as Git would have them; links are not followed."""
-    found: dict[str, bytes] = {}
+def local_files(folder: Path) -> tuple[dict[str, TreeFile], Local]:
+    """What is below a folder, as Git would have it; links are not followed."""
+    from trimtab.runtime.git.objects import TreeFile
+
+    found: dict[str, TreeFile] = {}
+    blobs: dict[str, bytes] = {}
     for place, folders, names in os.walk(folder, followlinks=False):
+        links = [name for name in folders if Path(place, name).is_symlink()]
         folders[:] = sorted(name for name in folders if name != ".git")
-        for name in sorted(names):
+        for name in sorted((*names, *links)):
             path = Path(place, name)
-            if path.is_symlink() or not path.is_file():
+            link = path.is_symlink()
+            if not link and not path.is_file():
                 continue
             if len(found) >= MAX_FILES:
                 raise ValueError(f"{folder} has more than {MAX_FILES} files")
-            with path.open("rb") as file:
-                found[path.relative_to(folder).as_posix()] = file.read(MAX_BYTES + 1)
-    return found
+            data = os.fsencode(path.readlink()) if link else _read(path)
+            oid = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()  # noqa: S324
+            blobs[oid] = data
+            at = path.relative_to(folder).as_posix()
+            found[at] = TreeFile(oid=oid, size=len(data), mode=0o120000 if link else 0o100644)
+    return found, Local(blobs)
 
 
-def tree_of(files: dict[str, bytes]) -> dict[str, Any]:
-    from trimtab.runtime.git.objects import TreeFile
-
-    return {
-        path: TreeFile(oid=hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(), size=len(data), mode=0o100644)  # noqa: S324
-        for path, data in files.items()
-    }
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)

@@ -9,7 +9,8 @@ import asyncio
 import posixpath
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -50,6 +51,14 @@ SLICE, SLOW = 64 << 10, 8
 """Bytes that are parsed before others get their turn in this process; of what is not quick, SLOW files."""
 
 
+class Contents(Protocol):
+    """The bytes of blobs (`Mirror`)."""
+
+    async def read(
+        self, oids: Iterable[str], *, max_bytes: int, sizes: Mapping[str, int] = MappingProxyType({})
+    ) -> Mapping[str, bytes]: ...
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """A folder of a commit. Paths are relative to the folder; `files` has all of them, `parsed` the documents."""
 
@@ -87,7 +96,14 @@ class Reader:
         """The documents below `root`; those without a namespace are of `namespace`. `before` is another revision of the
         same folder: what is the same in it is not listed again. RemoteError."""
         files = await _files(mirror, commit, root, before)
-        ignore, problems = await self._ignore(mirror, files)
+        return await self.snapshot(Snapshot(commit, root, files, Parsed()), mirror, namespace, before)
+
+    async def snapshot(
+        self, bare: Snapshot, contents: Contents, namespace: str, before: Snapshot | None = None
+    ) -> Snapshot:
+        """One of which only the files are known, with what is in them."""
+        files = bare.files
+        ignore, problems = await self._ignore(contents, files)
         read = _unchanged(files, before)
         wanted = {
             path: file for path, file in files.items() if path not in read and file.regular and is_read(path, ignore)
@@ -95,13 +111,13 @@ class Reader:
         if len(read) + len(wanted) > MAX_FILES:
             problems.append(Problem("", 0, f"there are more than {MAX_FILES} files with documents: split the sync"))
             read, wanted = {}, {}
-        read |= await self._parsed(mirror, wanted)
+        read |= await self._parsed(contents, wanted)
         await self._served.know(kinds_of(read))
         self._served.announce(definitions_of(read))
         found = self.gathered(read, namespace)
         problems += irregular(files, ignore, found.artifacts)
         found = msgspec.structs.replace(found, problems=(*sorted(problems), *found.problems))
-        return Snapshot(commit, root, files, found, read, ignore)
+        return msgspec.structs.replace(bare, parsed=found, read=read, ignore=ignore)
 
     def gathered(self, parsed: Mapping[str, ParsedFile], namespace: str) -> Parsed:
         """Files as one revision. `know` its kinds first."""
@@ -113,15 +129,15 @@ class Reader:
             home=lambda group: self._served.home(group, self._knowledge.suffix),
         )
 
-    async def _parsed(self, mirror: Mirror, wanted: Mapping[str, TreeFile]) -> dict[str, ParsedFile]:
+    async def _parsed(self, contents: Contents, wanted: Mapping[str, TreeFile]) -> dict[str, ParsedFile]:
         absent = {
             file.oid: path
             for path, file in wanted.items()
             if (file.oid, is_json(path)) not in self._kept and file.size <= self._limits.file_bytes
         }
         sizes = {oid: wanted[path].size for oid, path in absent.items()}
-        contents = await mirror.read(absent, max_bytes=MAX_BYTES, sizes=sizes) if absent else {}
-        await self._parse({path: contents[oid] for oid, path in absent.items()}, wanted)
+        got = await contents.read(absent, max_bytes=MAX_BYTES, sizes=sizes) if absent else {}
+        await self._parse({path: got[oid] for oid, path in absent.items()}, wanted)
         found: dict[str, ParsedFile] = {}
         for path, file in wanted.items():
             key = (file.oid, is_json(path))
@@ -130,7 +146,7 @@ class Reader:
                 problem = Problem("", 0, f"is larger than {self._limits.file_bytes // 1024} KiB")
                 kept = ParsedFile(problems=(problem,))
             elif kept is None:  # the same blob under a name of the other sort, or more files than are kept
-                data = contents.get(file.oid) or (await mirror.read([file.oid], max_bytes=MAX_BYTES))[file.oid]
+                data = got.get(file.oid) or (await contents.read([file.oid], max_bytes=MAX_BYTES))[file.oid]
                 kept = parse_file(data, json=key[1], limits=self._limits)
                 self._keep(key, kept)
             else:
@@ -167,7 +183,7 @@ class Reader:
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
 
-    async def _ignore(self, mirror: Mirror, files: Mapping[str, TreeFile]) -> tuple[Ignore, list[Problem]]:
+    async def _ignore(self, contents: Contents, files: Mapping[str, TreeFile]) -> tuple[Ignore, list[Problem]]:
         """A list that cannot be taken is a problem: without it, what it leaves out would be applied."""
         file = files.get(IGNORE_FILE)
         if file is None:
@@ -178,7 +194,7 @@ class Reader:
             ]
         if file.size > MAX_LIST:
             return Ignore(), [Problem(IGNORE_FILE, 0, f"is larger than {MAX_LIST >> 10} KiB")]
-        data = (await mirror.read([file.oid], max_bytes=MAX_LIST))[file.oid]
+        data = (await contents.read([file.oid], max_bytes=MAX_LIST))[file.oid]
         try:
             return Ignore.of(data.decode("utf-8", "surrogateescape")), []
         except TooLong as error:

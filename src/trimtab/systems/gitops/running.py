@@ -22,14 +22,13 @@ from trimtab.runtime.driver import said
 from trimtab.runtime.election import NotLeading
 from trimtab.runtime.git.errors import Moved, RemoteError
 from trimtab.storage.blobs import BlobError
-from trimtab.systems.gitops.artifacts import Contents
 from trimtab.systems.gitops.inventory import InventoryError
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.looking import NotServed
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import Plan
-from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.reading import Contents, Snapshot
 from trimtab.systems.gitops.run.asking import destination_of, git_repository, options_of
 from trimtab.systems.gitops.run.checking import check
 from trimtab.systems.gitops.run.doing import apply_plan, publish, send_files

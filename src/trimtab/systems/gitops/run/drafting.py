@@ -26,7 +26,7 @@ from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Selection
 from trimtab.systems.gitops.planning import Options, Plan, blamed
 from trimtab.systems.gitops.planning.judging import is_the_servers
-from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.reading import Contents, Snapshot
 from trimtab.systems.gitops.run.checking import check_claims
 from trimtab.systems.gitops.run.owners import lineage_of, living
 from trimtab.systems.gitops.run.tools import Memory, Tools
@@ -79,7 +79,7 @@ class Drafter:
         self,
         snapshot: Snapshot,
         kept: Kept,
-        contents: artifacts.Contents,
+        contents: Contents,
         *,
         everything: bool,
         changed: frozenset[Identity] = frozenset(),
@@ -182,7 +182,7 @@ class Drafter:
         raw: Mapping[Identity, Document],
         snapshot: Snapshot,
         kept: Kept,
-        contents: artifacts.Contents,
+        contents: Contents,
         same: Container[Identity],
     ) -> dict[Identity, tuple[FileSides, ...]]:
         """Files of documents on the agenda, where a side is not as it was. Those of the `same` are."""

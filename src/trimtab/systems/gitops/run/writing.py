@@ -17,7 +17,7 @@ from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import FileEdit, Plan, Refusal
-from trimtab.systems.gitops.reading import Snapshot, normal_root
+from trimtab.systems.gitops.reading import Contents, Snapshot, normal_root
 from trimtab.systems.gitops.run.asking import destination_of, destination_repository
 from trimtab.systems.gitops.run.drafting import Draft
 from trimtab.systems.gitops.run.journal import Journal
@@ -83,7 +83,7 @@ async def write_back(
 
 
 async def previewed(
-    contents: artifacts.Contents, snapshot: Snapshot, draft: Draft, kept: Kept, sync: GitSync, tools: Tools
+    contents: Contents, snapshot: Snapshot, draft: Draft, kept: Kept, sync: GitSync, tools: Tools
 ) -> Plan:
     """The plan as it would come out, if this was the revision. Nothing is written. Stop; RemoteError."""
     if not draft.plan.write_back:
@@ -141,7 +141,7 @@ def _left_out(plan: Plan, written: Container[Identity], skipped: tuple[Refusal, 
 
 
 @contextlib.asynccontextmanager
-async def _destination(source: artifacts.Contents, sync: GitSync, tools: Tools) -> AsyncIterator[exporting.Target]:
+async def _destination(source: Contents, sync: GitSync, tools: Tools) -> AsyncIterator[exporting.Target]:
     """Where changes of the system go: back to where the documents come from, unless the GitSync names another place."""
     from trimtab.runtime.git.mirror import Mirror
 
