@@ -10,7 +10,7 @@ LEAST, GREATEST = -(1 << 63), (1 << 64) - 1
 
 
 class NotPlain(ValueError):  # noqa: N818 - it reads as what is wrong
-    """A value that JSON cannot say. The message names the field and what to do, never the value: it may be secret."""
+    """A value that JSON cannot say. The message names the field and what to do, never the value, which may be secret."""
 
 
 def check_plain(value: Any, path: str = "") -> None:
@@ -18,7 +18,7 @@ def check_plain(value: Any, path: str = "") -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
             if type(key) is not str:
-                raise NotPlain(f"{path or 'document'}: a key of type {type(key).__name__} is not text: quote it")
+                raise NotPlain(f"{path or 'document'}: the key {key!r} is not text: quote it")
             if type(inner) is not str:
                 check_plain(inner, f"{path}.{key}" if path else key)
     elif isinstance(value, list):

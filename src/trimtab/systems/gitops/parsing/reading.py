@@ -6,7 +6,6 @@ The input is foreign and bounded: size, number of documents, nesting, and what a
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import msgspec
 
 from trimtab.model import yaml
+from trimtab.model.plain import NotPlain as NotJson
+from trimtab.model.plain import check_plain
 from trimtab.systems.gitops.parsing.documents import ParsedFile, Problem, SourceDocument
 from trimtab.systems.gitops.parsing.identity import identity_of
 from trimtab.systems.gitops.parsing.plain import NotPlain
@@ -29,8 +30,6 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 LIMITS = Limits()
-LEAST, GREATEST = -(1 << 63), (1 << 64) - 1
-"""The numbers that an API server is sent."""
 QUICK = 64 * 1024
 """Bytes of a file that may be quick to read."""
 
@@ -159,7 +158,10 @@ def _resources(value: dict[str, Any], index: int, line: int, plain: bool) -> Ite
 def _resource(document: dict[str, Any], index: int, line: int, item: int, plain: bool) -> SourceDocument:
     _check_words(document)
     if not plain:
-        _check_plain(document, "")
+        try:
+            check_plain(document)
+        except NotJson as error:
+            raise Unreadable(str(error)) from None
     try:
         digest = digest_of(document)
     except (UnicodeError, ValueError) as error:
@@ -188,25 +190,3 @@ def _check_words(document: dict[str, Any]) -> None:
     namespace, project = metadata.get("namespace"), metadata.get("project")
     if namespace and project and namespace != project:
         raise Unreadable(f'metadata.project: is "{project}", but metadata.namespace is "{namespace}": give one of them')
-
-
-def _check_plain(value: Any, path: str) -> None:
-    """Only what JSON can say."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if type(key) is not str:
-                raise Unreadable(f"{path or 'document'}: the key {key!r} is not text: quote it")
-            if type(inner) is not str:
-                _check_plain(inner, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            if type(inner) is not str:
-                _check_plain(inner, f"{path}[{number}]")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise Unreadable(f"{path}: {value} is not a number in JSON")
-    elif isinstance(value, int):
-        if not LEAST <= value <= GREATEST:
-            raise Unreadable(f"{path}: the number is larger than 64 bits can say: quote it, if it is meant as text")
-    elif value is not None and not isinstance(value, str):
-        raise Unreadable(f"{path}: a value of type {type(value).__name__} cannot be said in JSON")
