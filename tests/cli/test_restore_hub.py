@@ -24,6 +24,8 @@ from trimtab.model.yaml import load
 from trimtab.testing.embedded import TrimtabServer
 from trimtab.testing.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 INFRA, APPS, HUB_API = "infra.trimtab.dev/v3", "apps.trimtab.dev/v3", "hub.trimtab.dev/v3"
 FLAGS = ("--systems", "platform,gitops")
 LINEAGE = "hub.trimtab.dev/lineage"

@@ -73,6 +73,7 @@ def test_the_example_manages_a_kind_of_each_system() -> None:
     assert {"trimtab_hub_git_sync", "trimtab_hub_project"} <= set(re.findall(r'^resource "(\w+)"', text, re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_example_succeed_in_order(tmp_path: Path, trimtab_server: TrimtabServer) -> None:
     first, _ = consoles(EXAMPLE / "README.md")
     said = Desk(tmp_path, trimtab_server).shell(first)

@@ -254,6 +254,7 @@ async def test_a_sync_with_a_service_account_may_do_what_that_may(up: Up) -> Non
     assert await up.names() == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.row(50)
 async def test_the_command_line_plans_syncs_and_decides(up: Up, tmp_path: Path) -> None:
     up.git.create("team", {f"{n}.yaml": config(f"c{n}", x="1") for n in range(9)})
