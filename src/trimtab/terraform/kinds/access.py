@@ -37,6 +37,10 @@ class Settings:
     project: str = ""
 
 
+KUBECONFIGS = ("TRIMTAB_KUBECONFIG", "KUBECONFIG")
+"""Environment variables; the first that is set counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A server, and how to reach it."""
@@ -64,8 +68,9 @@ def access(given: Settings, environment: Mapping[str, str] | None = None) -> Acc
         ca_file = given.ca_file or env.get("TRIMTAB_CA_FILE", "")
         return _reach(endpoint, _context(ca_file=ca_file), token, project or "default")
     files = [given.kubeconfig] if given.kubeconfig else [part for part in _candidates(env) if Path(part).is_file()]
-    if not files and (named := _from_environment(env)):
-        raise NoAccess(f"KUBECONFIG names {named}, and there is no such file here: give its path from the root.")
+    for word in () if files else KUBECONFIGS:
+        if named := env.get(word):
+            raise NoAccess(f"{word} names {named}, which is not there: give its path from the root, or unset it.")
     if not files:
         raise NoAccess(
             "No server is configured: set `endpoint` and `token`, or `kubeconfig`, in the provider block, or one of the "
@@ -74,13 +79,10 @@ def access(given: Settings, environment: Mapping[str, str] | None = None) -> Acc
     return _from_kubeconfig(Path(files[0]).expanduser(), given, project)
 
 
-def _from_environment(env: Mapping[str, str]) -> str:
-    return env.get("TRIMTAB_KUBECONFIG") or env.get("KUBECONFIG") or ""
-
-
 def _candidates(env: Mapping[str, str]) -> list[str]:
-    if named := _from_environment(env):
-        return [part for part in named.split(os.pathsep) if part]
+    for word in KUBECONFIGS:
+        if named := env.get(word):
+            return [part for part in named.split(os.pathsep) if part]
     return [".trimtab/kubeconfig", str(Path(env.get("HOME", "~")).expanduser() / ".kube" / "config")]
 
 
