@@ -51,7 +51,9 @@ def test_a_kubeconfig_is_used_from_the_configuration_and_from_the_environment(tm
 
 
 def test_a_kubeconfig_that_the_environment_names_and_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NoAccess, match=r"KUBECONFIG names \.trimtab/none, which is not there: give its path from the root"):
+    with pytest.raises(
+        NoAccess, match=r"KUBECONFIG names \.trimtab/none, which is not there: give its path from the root"
+    ):
         access(Settings(), {"KUBECONFIG": ".trimtab/none", "HOME": str(tmp_path)})
 
 
