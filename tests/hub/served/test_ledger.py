@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from trimtab.hub.contract import (
     HubList,
     ListOptions,
     Missing,
+    Stale,
     StatusOptions,
 )
 from trimtab.hub.storage.contract import PROJECTS, Row, RowKey, RowWrite, StorageUnavailable
@@ -91,6 +92,8 @@ class Service:
         return self._shown((options.project, hub["metadata"]["name"]))
 
     async def delete(self, name: str, options: DeleteOptions) -> None:
+        self.begun.set()
+        await self.gate.wait()
         if self.rows.pop((options.project, name), None) is None:
             raise Missing(f"no rack {name}")
 
@@ -317,40 +320,52 @@ def held(racks: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, a
     return begun, go
 
 
-async def test_a_reader_who_records_a_change_made_elsewhere_is_no_conflict_for_a_writer_behind_it(
-    racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]
-) -> None:
+async def _reader_in_the_midst(racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]) -> Any:
+    """Somebody reads what was changed elsewhere, and is about to record it. The service lets no writer go on."""
     begun, go = held
     go.set()
     await racks.apply(rack(units=1))
     begun.clear()
     go.clear()
     service.rows["default", "r1"] = {"units": 2, "room": ""}
-    service.applies = 0
     reader = asyncio.create_task(racks.client.get(RACK, "r1", "default"))
     await begun.wait()
-    writer = asyncio.create_task(racks.apply(rack(units=50)))
+    service.begun.clear()
+    service.gate.clear()
+    return reader
+
+
+async def _write_meanwhile(service: Service, reader: Any, go: asyncio.Event, write: Coroutine[Any, Any, Any]) -> Any:
+    """What comes of a write that begins before the reader has ended; it may be that it does not come to the service first."""
+    writer = asyncio.create_task(write)
+    await asyncio.wait({asyncio.create_task(service.begun.wait())}, timeout=0.3)
     go.set()
-    assert (await reader).raw["spec"]["units"] == 2
-    assert (await writer)["spec"]["units"] == 50
-    assert service.rows["default", "r1"]["units"] == 50
-    assert service.applies == 1
+    await reader
+    service.gate.set()
+    return (await asyncio.gather(writer, return_exceptions=True))[0]
+
+
+async def test_a_writer_whose_expectation_a_reader_undoes_has_not_reached_the_service(
+    racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    reader = await _reader_in_the_midst(racks, service, held)
+    [own] = racks.hub._ledgers
+    where = (await racks.hub.storage.ids("default", PROJECTS, None, ["default"]))["default"]
+    row = await racks.hub.storage.get(RowKey("default", "racks.racks.example.com", where, "r1"))
+    assert row is not None
+    options = ApplyOptions(project="default", expect=row.revision)
+    outcome = await _write_meanwhile(service, reader, held[1], own.apply(rack(units=50), options))
+    assert isinstance(outcome, Stale)
+    assert service.rows["default", "r1"]["units"] == 2
 
 
 async def test_a_reader_brings_nothing_back_that_is_deleted_meanwhile(
     racks: Home, service: Service, held: tuple[asyncio.Event, asyncio.Event]
 ) -> None:
-    begun, go = held
-    go.set()
-    await racks.apply(rack(units=1))
-    begun.clear()
-    go.clear()
-    service.rows["default", "r1"] = {"units": 2, "room": ""}
-    reader = asyncio.create_task(racks.client.get(RACK, "r1", "default"))
-    await begun.wait()
-    writer = asyncio.create_task(racks.client.delete(Ref(RACK, "r1", "default")))
-    go.set()
-    await asyncio.gather(reader, writer)
+    reader = await _reader_in_the_midst(racks, service, held)
+    [own] = racks.hub._ledgers
+    gone = own.delete("r1", DeleteOptions(project="default"))
+    assert await _write_meanwhile(service, reader, held[1], gone) is None
     assert service.rows == {}
     where = (await racks.hub.storage.ids("default", PROJECTS, None, ["default"]))["default"]
     assert await racks.hub.storage.get(RowKey("default", "racks.racks.example.com", where, "r1")) is None
