@@ -19,6 +19,8 @@ from trimtab.lab.git_daemon import GitDaemon
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
+from trimtab.model.yaml import load
+from trimtab.systems.gitops import exporting
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.sending import Sender
@@ -150,6 +152,53 @@ async def test_deletions_that_were_cut_off_go_on(desk: Desk, after: int) -> None
         sync = await desk.ready()
         assert await desk.names() == ["c4", "c5"]
         assert sync.status.inventory.count == 2
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["it arrived", "it did not"])
+async def test_what_changes_again_after_a_push_that_was_cut_off_is_no_conflict(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    cut, really = asyncio.Event(), exporting.push
+
+    async def push(*args: Any) -> None:
+        if arrives:
+            await really(*args)
+        cut.set()
+        raise Unreachable("it is cut off")
+
+    async def refuse(call: Call) -> None:
+        if cut.is_set():
+            raise Unreachable("it is cut off")
+
+    files = {f"{name}.yaml": config(name, a="1", b="1") for name in ("kept", "gone", "still")}
+    async with desk.working("first"):
+        await started(desk, files)
+    before = desk.git.head("team")
+    new = ConfigMap(metadata=ObjectMeta(name="new", namespace=desk.namespace), data={"a": "2"})
+    await edit(desk, "kept", a="2")
+    await desk.client.delete(Ref(ConfigMap, "gone", desk.namespace))
+    await desk.client.create(new)
+    with monkeypatch.context() as patched:
+        patched.setattr(exporting, "push", push)
+        async with desk.working("killed", Odd(desk.client, before=refuse).client):
+            await asyncio.wait_for(cut.wait(), 30)
+    assert (desk.git.head("team") != before) is arrives
+    await edit(desk, "kept", a="3")
+    await edit(desk, "new", a="3")
+    await desk.client.create(ConfigMap(metadata=ObjectMeta(name="gone", namespace=desk.namespace), data={"a": "3"}))
+    async with desk.working("next"):
+        sync = await desk.again()
+        await desk.ready()
+        assert await desk.conflicts() == []
+        assert sync.status.last_pushed_revision == desk.git.head("team")
+        documents = [load(data.decode()) for path, data in desk.git.read("team").items() if path.endswith(".yaml")]
+        found = {document["metadata"]["name"]: document["data"] for document in documents}
+        assert found == {
+            "kept": {"a": "3", "b": "1"},
+            "gone": {"a": "3"},
+            "still": {"a": "1", "b": "1"},
+            "new": {"a": "3"},
+        }
 
 
 @pytest.mark.row(49)

@@ -1,4 +1,4 @@
-"""From the system to Git: edits of files, one commit, one push that expects the branch where we read it.
+"""From the system to Git: edits of files, one commit, then one push that expects the branch where we read it.
 
 Guarantees: comments and layout of files stay. What is secret (Secrets, sensitive fields and files) is not written. A push that
 meets another one raises Moved, and nothing was pushed. When nobody can tell whether a push arrived, the branch is fetched and
@@ -60,15 +60,16 @@ class By(msgspec.Struct, frozen=True, kw_only=True):
     sign: Any = None
 
 
-class Pushed(msgspec.Struct, frozen=True):
-    """`commit` is "" when there was nothing to commit. `written` are the edits that the branch has now, as they were made
-    there; `skipped` those that could not be made, and why."""
+class Committed(msgspec.Struct, frozen=True):
+    """`commit`, which is to be pushed upon `parent`, is "" when there was nothing to commit. `written` are the edits that
+    the branch has then, as they were made there; `skipped` those that could not be made, and why."""
 
     commit: str = ""
     written: tuple[FileEdit, ...] = ()
     skipped: tuple[Refusal, ...] = ()
     files: dict[str, bytes | None] = {}
     """Files beside documents, by path; None for those that went."""
+    parent: str = ""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -92,7 +93,7 @@ async def prepare(
     raw: Mapping[Identity, dict[str, Any]],
     exports: Inventory | None = None,
 ) -> Prepared:
-    """See `export`. Nothing is written. RemoteError."""
+    """See `commit`. Nothing is written. RemoteError."""
     mirror: Mirror = target.mirror
     parent, files = await _there(target, snapshot, same=exports is None)
     content = await _content(mirror, files, {edit.path for edit in edits})
@@ -114,7 +115,7 @@ async def prepare(
     return Prepared(parent, files, made, changes, tuple(skipped), gone)
 
 
-async def export(
+async def commit(
     target: Target,
     snapshot: Snapshot,
     edits: Sequence[FileEdit],
@@ -124,9 +125,10 @@ async def export(
     client: ApiClient,
     raw: Mapping[Identity, dict[str, Any]],
     exports: Inventory | None = None,
-) -> Pushed:
-    """`raw` are the objects as the server has them, with what tells of their files. `exports`: what was written to the
-    target before, which is not where the snapshot was read. Moved; RemoteError."""
+) -> Committed:
+    """One commit of these edits, which no branch has until it is pushed. `raw` are the objects as the server has them, with
+    what tells of their files. `exports`: what was written to the target before, which is not where the snapshot was read.
+    RemoteError."""
     from trimtab.runtime.git.objects import Person
 
     mirror: Mirror = target.mirror
@@ -137,10 +139,10 @@ async def export(
     changed = {in_repository(target.root, path): data for path, data in changes.items()}
     written = (*wanted, *prepared.gone)
     if not changed:
-        return Pushed(written=written, skipped=skipped)
+        return Committed(written=written, skipped=skipped)
     author, trailers = together((author_of(raw.get(edit.identity) or edit.live) for edit in wanted), by.committer)
     committer = Person(name=by.committer.name, email=by.committer.email)
-    commit = await mirror.commit(
+    made = await mirror.commit(
         parent or None,
         changed,
         message=message_of(wanted, by.sync, trailers),
@@ -148,10 +150,9 @@ async def export(
         committer=committer,
         sign=by.sign,
     )
-    if commit == parent:
-        return Pushed(written=written, skipped=skipped)
-    await push(mirror, commit, target.branch, parent or None)
-    return Pushed(commit, written, skipped, beside)
+    if made == parent:
+        return Committed(written=written, skipped=skipped)
+    return Committed(made, written, skipped, beside, parent)
 
 
 async def push(mirror: Mirror, commit: str, branch: str, expected: str | None) -> None:
@@ -324,10 +325,10 @@ def _document_in(data: bytes, edit: FileEdit) -> SourceDocument | None:
 
 __all__ = [
     "By",
+    "Committed",
     "Prepared",
-    "Pushed",
     "Target",
-    "export",
+    "commit",
     "hidden",
     "message_of",
     "normal",

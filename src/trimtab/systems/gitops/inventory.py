@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from trimtab.systems.gitops.merging import Base
 from trimtab.systems.gitops.parsing import Identity
+
+T = TypeVar("T")
 
 SHARDS = 64
 MAX_SHARD = 256 * 1024 * 1024
@@ -38,6 +41,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
             None if side is None else {**side, "apiVersion": version} for side in (self.base.git, self.base.live)
         )
         return msgspec.structs.replace(self, version=version, base=Base(git, live))
+
+
+class Delta(msgspec.Struct, frozen=True):
+    """What makes one inventory of another."""
+
+    put: tuple[Entry, ...] = ()
+    removed: tuple[Identity, ...] = ()
 
 
 class InventoryError(ValueError):
@@ -89,6 +99,20 @@ class Inventory:
     def __contains__(self, identity: object) -> bool:
         return isinstance(identity, Identity) and self.get(identity) is not None
 
+    def copy(self) -> Inventory:
+        """Another with the same entries and changes; what is put into the one is not in the other."""
+        other = Inventory()
+        other._shards = [dict(shard) for shard in self._shards]
+        other._entries, other._changed, other._packed = dict(self._entries), set(self._changed), dict(self._packed)
+        return other
+
+    def since(self, before: Inventory) -> Delta:
+        """What was put and removed since `before` was copied to make this one."""
+        changed = {each for number in self._changed for each in (*self._shards[number], *before._shard(number))}
+        ours, theirs = self._entries, before._entries
+        put = tuple(ours[each] for each in sorted(changed & ours.keys()) if theirs.get(each) is not ours[each])
+        return Delta(put, tuple(sorted(changed - ours.keys())))
+
     def mapping(self) -> dict[Identity, Entry]:
         return dict(self._all())
 
@@ -120,27 +144,38 @@ class Inventory:
     def _shard(self, number: int) -> dict[Identity, Entry]:
         packed = self._packed.get(number)
         if packed is not None:
-            self._shards[number] = {entry.identity: entry for entry in _unpacked(packed)}
+            self._shards[number] = {entry.identity: entry for entry in _decoded(packed, _decoder)}
             del self._packed[number]  # not before: one that cannot be read must not look empty the next time
             self._entries |= self._shards[number]
         return self._shards[number]
+
+
+def pack_delta(delta: Delta) -> bytes:
+    from isal import isal_zlib
+
+    return bytes(isal_zlib.compress(_encoder.encode(delta), 1))
+
+
+def unpack_delta(data: bytes) -> Delta:
+    """Of what `pack_delta` gave. Raises InventoryError."""
+    return _decoded(data, _delta_decoder)
 
 
 def shard_of(identity: Identity) -> int:
     return hashlib.blake2b(identity.key.encode(), digest_size=2).digest()[0] % SHARDS
 
 
-def _unpacked(data: bytes) -> list[Entry]:
+def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[T]) -> T:
     unpacker = zlib.decompressobj()
     try:
         plain = unpacker.decompress(data, MAX_SHARD)
         if unpacker.unconsumed_tail or not unpacker.eof:
             raise InventoryError("a shard of the inventory is cut off or too large")
-        found: list[Entry] = _decoder.decode(plain)
+        return decoder.decode(plain)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise InventoryError(f"a shard of the inventory cannot be read: {error}") from None
-    return found
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder(list[Entry])
+_delta_decoder = msgspec.msgpack.Decoder(Delta)

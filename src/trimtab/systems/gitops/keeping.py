@@ -1,9 +1,9 @@
 """Where an inventory is kept: its shards in blobs, and a blob that lists them, of which the GitSync's status has the digest.
 
-Flow: `intend` writes down what is going to be made, before it is; `save` puts what changed. Each gives a summary; whoever
-called writes it to the status; then `settle` pins what the status names and lets go of what it named before. Blobs that
-were just put are safe for the time in between. `load` pins again, for a process that was ended between the two; `read` is
-for those who only look.
+Flow: `intend` writes down what is going to be made, before it is, and `expect` what a push will make of the inventory, before
+it is pushed; `save` puts what changed. Each gives a summary; whoever called writes it to the status; then `settle` pins what
+the status names and lets go of what it named before. Blobs that were just put are safe for the time in between. `load` pins
+again, for a process that was ended between the two; `read` is for those who only look.
 
 Many shards that change at once are one blob, in which each has its place: a disk takes one blob sooner than sixty.
 """
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from trimtab.storage.blobs import Blobs, Digest, parse_digest, read
-from trimtab.systems.gitops.inventory import MAX_SHARD, Entry, Inventory
+from trimtab.systems.gitops.inventory import MAX_SHARD, Delta, Entry, Inventory, pack_delta, unpack_delta
 from trimtab.systems.gitops.kinds import GitSync, InventorySummary
 from trimtab.systems.gitops.parsing import Identity
 
@@ -50,6 +50,13 @@ class Intent(msgspec.Struct, frozen=True, array_like=True):
         return Entry(identity, version=self.version, path=self.path, index=self.index, item=self.item)
 
 
+class Pushing(msgspec.Struct, frozen=True, array_like=True):
+    """A commit that we were about to push, and the blob of what the inventory is once it is there."""
+
+    commit: str
+    digest: str
+
+
 class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
     """The blob that the status names."""
 
@@ -57,6 +64,7 @@ class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
     revision: str = ""  # the commit that all of it was applied of; "" while a run goes on
     destination: str = ""
     intents: tuple[Intent, ...] = ()
+    pushing: Pushing | None = None
 
 
 class Kept:
@@ -68,6 +76,8 @@ class Kept:
         self.destination = ""
         self.digest = ""
         self.revision = ""
+        self.pushing: Pushing | None = None
+        self._intents: tuple[Intent, ...] = ()
         self._blobs, self._owner = blobs, owner
         self._shards: dict[str, Place] = {}
         self._pinned: set[str] = set()
@@ -95,7 +105,7 @@ class Kept:
         kept.exports = Inventory.load(
             {int(name.removeprefix(EXPORTED)): data for name, data in parts.items() if name.startswith(EXPORTED)}
         )
-        kept.destination = listed.destination
+        kept.destination, kept.pushing = listed.destination, listed.pushing
         for intent in listed.intents:
             if intent.entry.identity not in kept.inventory:
                 kept.inventory.put(intent.entry)
@@ -110,13 +120,42 @@ class Kept:
     def export_to(self, destination: str) -> None:
         """What was written to another place says nothing of this one. "" is the source."""
         if destination != self.destination:
+            self.pushing = None
             self.exports, self.destination = Inventory(), destination
             self._shards = {name: place for name, place in self._shards.items() if not name.startswith(EXPORTED)}
 
     async def intend(self, entries: Sequence[Entry]) -> InventorySummary:
         """Write down what is going to be made. Write the answer to the status, then `settle`."""
-        intents = tuple(Intent(e.identity.key, e.version, e.path, e.index, e.item) for e in entries)
-        return await self._listed("", intents)
+        self._intents = tuple(Intent(e.identity.key, e.version, e.path, e.index, e.item) for e in entries)
+        return await self._listed("")
+
+    async def expect(self, commit: str, after: Inventory) -> InventorySummary:
+        """Write down what the inventory is when this commit is pushed. Write the answer to the status, then `settle`; then
+        push, and `pushed` or, when nobody came to that, `arrived` or `lost`."""
+        digest = await self._blobs.put(pack_delta(after.since(self.inventory)), media_type=MEDIA_TYPE)
+        self.pushing = Pushing(commit, digest)
+        return await self._listed("")
+
+    def pushed(self, after: Inventory) -> None:
+        """The commit is where it was expected."""
+        self.inventory, self.pushing = after, None
+
+    async def arrived(self) -> None:
+        """The same, for who finds it there. Raises BlobError, InventoryError."""
+        if self.pushing is not None:
+            delta = unpack_delta(await read(self._blobs, parse_digest(self.pushing.digest), max_bytes=MAX_SHARD))
+            self._take(delta)
+        self.pushing = None
+
+    def lost(self) -> None:
+        """It is not there, and nothing came of it."""
+        self.pushing = None
+
+    def _take(self, delta: Delta) -> None:
+        for entry in delta.put:
+            self.inventory.put(entry)
+        for identity in delta.removed:
+            self.inventory.remove(identity)
 
     async def save(self, revision: str) -> InventorySummary:
         """Put what changed. Write the answer to the status, then `settle`."""
@@ -138,11 +177,13 @@ class Kept:
                 self._shards.pop(name, None)
         self.inventory.saved(changed)
         self.exports.saved(exported)
+        self._intents = ()
         return await self._listed(revision)
 
     async def settle(self) -> None:
         """Pin what the status names, and let go of what it named before."""
         named = {place.digest for place in self._shards.values()} | ({self.digest} if self.digest else set())
+        named |= {self.pushing.digest} if self.pushing is not None else set()
         await asyncio.gather(*(self._blobs.pin(Digest(each), self._owner) for each in named - self._pinned))
         await asyncio.gather(*(self._blobs.unpin(self._owner, Digest(each)) for each in self._pinned - named))
         self._pinned = named
@@ -151,12 +192,17 @@ class Kept:
         """Let go of everything: the GitSync is going."""
         await self._blobs.unpin(self._owner)
 
-    async def _listed(self, revision: str, intents: tuple[Intent, ...] = ()) -> InventorySummary:
-        shards = dict(sorted(self._shards.items()))
-        listed = Listed(shards=shards, revision=revision, destination=self.destination, intents=intents)
+    async def _listed(self, revision: str) -> InventorySummary:
+        listed = Listed(
+            shards=dict(sorted(self._shards.items())),
+            revision=revision,
+            destination=self.destination,
+            intents=self._intents,
+            pushing=self.pushing,
+        )
         self.digest = await self._blobs.put(msgspec.json.encode(listed), media_type=MEDIA_TYPE)
         self.revision = revision
-        return InventorySummary(digest=self.digest, count=len(self.inventory) + len(intents))
+        return InventorySummary(digest=self.digest, count=len(self.inventory) + len(self._intents))
 
 
 def owner_of(sync: GitSync) -> str:

@@ -4,6 +4,7 @@ Guarantees
   - The whole revision is read and judged before the first write. With one problem in it nothing is written at all.
   - What is going to be made is in the inventory, and that in the status, before it is made: whoever goes on after a cut
     knows it. Acts may be repeated: an apply is what the document says, a deletion has a uid, a push has an expectation.
+    What a push makes of the inventory is written down before it, and counts once the branch has that commit.
   - What the run applied or committed is the base of the next one, so that neither side takes it for a change of the other.
 """
 
@@ -37,7 +38,7 @@ from trimtab.systems.gitops.run.journal import Journal
 from trimtab.systems.gitops.run.source import head_of, meanwhile, snapshot_of
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop, path_missing
-from trimtab.systems.gitops.run.writing import previewed, write_back
+from trimtab.systems.gitops.run.writing import look_for_push, previewed, write_back
 from trimtab.systems.gitops.telling import Verdict
 
 PUSHES = 5
@@ -129,9 +130,10 @@ class Running:
             for number in range(PUSHES):
                 async with meanwhile(tools.served.refresh if stale and not number else None):
                     journal.revision = await head_of(mirror, self.sync)
+                kept = await self._kept()
+                await look_for_push(mirror, kept, journal=journal)
                 snapshot = await snapshot_of(mirror, journal.revision, self.sync, tools, memory)
                 check(snapshot, self.sync, tools, memory)
-                kept = await self._kept()
                 draft = await drafter.draft(
                     snapshot, kept, mirror, everything=everything, changed=changed | memory.refused
                 )

@@ -11,7 +11,7 @@ from trimtab.runtime.progress import ProgressStatus
 from trimtab.runtime.runs import Run, Runs, failed_so
 from trimtab.systems.gitops.applying import Acts
 from trimtab.systems.gitops.conflicts import Conflicts
-from trimtab.systems.gitops.inventory import Entry
+from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.keeping import Kept, owner_of
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.kinds.fields import SYNC_NOW
@@ -84,6 +84,12 @@ class Journal:
 
     async def progress(self, status: ProgressStatus) -> None:
         await self._teller.write(progress=status)
+
+    async def pushing(self, commit: str, kept: Kept, after: Inventory) -> None:
+        """Write down what is going to be pushed, before it is: whoever finds it in Git knows that it is ours."""
+        changes = {} if isinstance(self._history, UnsetType) else {"history": self._history}
+        await self._teller.write(**changes, inventory=await kept.expect(commit, after))
+        await kept.settle()
 
     async def pushed(self, commit: str, *, moved: bool) -> None:
         """`moved`: it is on the branch that is synced, so that the run is about it now."""

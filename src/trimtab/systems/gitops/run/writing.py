@@ -11,10 +11,12 @@ from msgspec import UnsetType
 
 from trimtab.model.errors import StatusError
 from trimtab.model.kubernetes import Namespace
-from trimtab.runtime.git.errors import Moved
+from trimtab.runtime.git.errors import Moved, NoSuchRef
 from trimtab.systems.gitops import artifacts, elsewhere, exporting
+from trimtab.systems.gitops.inventory import Inventory
 from trimtab.systems.gitops.keeping import Kept
 from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.knowing import Knowledge
 from trimtab.systems.gitops.parsing import Identity
 from trimtab.systems.gitops.planning import FileEdit, Plan, Refusal
 from trimtab.systems.gitops.reading import Contents, Snapshot, normal_root
@@ -44,42 +46,59 @@ async def write_back(
         committer=sync.spec.committer, sign=signer, sync=f"{sync.namespace}/{sync.name}", clock=tools.clock
     )
     async with _destination(mirror, sync, tools) as target:
-        try:
-            pushed = await exporting.export(
-                target,
-                snapshot,
-                draft.plan.write_back,
-                by,
-                knowledge=tools.knowledge,
-                client=tools.actors.of(sync),
-                raw=draft.raw,
-                exports=kept.exports if kept.destination else None,
-            )
-        except Moved:
-            field = "spec.destination.revision" if kept.destination else "spec.revision"
-            await check_branch(target.mirror, target.branch, field)
-            raise
-    if pushed.skipped:
-        told = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in pushed.skipped[:5])
+        made = await exporting.commit(
+            target,
+            snapshot,
+            draft.plan.write_back,
+            by,
+            knowledge=tools.knowledge,
+            client=tools.actors.of(sync),
+            raw=draft.raw,
+            exports=kept.exports if kept.destination else None,
+        )
+        after = await _after(mirror, snapshot, made, sync, tools) if made.commit and not kept.destination else snapshot
+        inventory = kept.inventory.copy()
+        if after is not snapshot:
+            _record(inventory, made.written, draft.plan, after)
+            artifacts.remember(inventory, made.written, made.files, after, tools.knowledge)
+            await journal.pushing(made.commit, kept, _without_new(inventory, made.written, tools.knowledge))
+        if made.commit:
+            await _push(target, made, "spec.destination.revision" if kept.destination else "spec.revision")
+    if after is not snapshot:
+        kept.pushed(inventory)
+    if made.skipped:
+        told = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in made.skipped[:5])
         tools.events.warning(sync, "NotWritten", told[:900])
-    draft = _came_out(draft, pushed)
-    if pushed.commit:
-        note = f"{several(len(pushed.written))} written to {target.branch} as {pushed.commit[:12]}"
+    draft = _came_out(draft, made)
+    if made.commit:
+        note = f"{several(len(made.written))} written to {target.branch} as {made.commit[:12]}"
         tools.events.normal(sync, "Pushed", note)
-        await journal.pushed(pushed.commit, moved=not kept.destination)
+        await journal.pushed(made.commit, moved=not kept.destination)
     if kept.destination:
-        elsewhere.remember(kept.exports, pushed.written, draft.raw, tools.knowledge)
-        changed = [edit for edit in pushed.written if edit.action != "delete"]
-        _record(kept, changed, draft.plan, snapshot)  # that they differ from the source is known from now on
-    if kept.destination or not pushed.commit:
-        return snapshot, draft
-    before = snapshot if snapshot.commit else None
-    after = await tools.reader.read(mirror, pushed.commit, snapshot.root, sync.namespace, before)
-    memory.snapshot = after
-    memory.judged = frozenset({*memory.judged, *(d.digest for d in after.parsed.documents)})
-    _record(kept, pushed.written, draft.plan, after)
-    artifacts.remember(kept.inventory, pushed.written, pushed.files, after, tools.knowledge)
+        elsewhere.remember(kept.exports, made.written, draft.raw, tools.knowledge)
+        changed = [edit for edit in made.written if edit.action != "delete"]
+        _record(kept.inventory, changed, draft.plan, snapshot)  # that they differ from the source is known from now on
+    elif made.commit:
+        memory.snapshot = after
+        memory.judged = frozenset({*memory.judged, *(d.digest for d in after.parsed.documents)})
     return after, draft
+
+
+async def look_for_push(mirror: Mirror, kept: Kept, *, journal: Journal) -> None:
+    """A run was cut off while it pushed. When the branch has its commit, then what that wrote is known, and nobody takes it
+    for a change of others. BlobError; InventoryError."""
+    if kept.pushing is None:
+        return
+    commit, head = kept.pushing.commit, journal.revision
+    try:
+        is_there = bool(head) and await mirror.is_ancestor(commit, head)
+    except NoSuchRef:  # only the one that was cut off had it
+        is_there = False
+    if is_there:
+        await kept.arrived()
+        await journal.pushed(commit, moved=False)
+    else:
+        kept.lost()
 
 
 async def previewed(
@@ -116,15 +135,42 @@ async def _check_namespace(sync: GitSync, tools: Tools) -> None:
         raise Stop(Verdict(False, "NamespaceDeleting", message, patient=True))
 
 
-def _record(kept: Kept, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapshot) -> None:
+async def _after(
+    mirror: Mirror, snapshot: Snapshot, made: exporting.Committed, sync: GitSync, tools: Tools
+) -> Snapshot:
+    """The revision that our commit makes."""
+    before = snapshot if snapshot.commit else None
+    return await tools.reader.read(mirror, made.commit, snapshot.root, sync.namespace, before)
+
+
+async def _push(target: exporting.Target, made: exporting.Committed, field: str) -> None:
+    try:
+        await exporting.push(target.mirror, made.commit, target.branch, made.parent or None)
+    except Moved:
+        await check_branch(target.mirror, target.branch, field)
+        raise
+
+
+def _without_new(inventory: Inventory, edits: Iterable[FileEdit], knowledge: Knowledge) -> Inventory:
+    """What is new in Git and keeps a lineage has that only later: whoever goes on after a cut takes it as found in Git, and
+    gives it one."""
+    found = inventory.copy()
+    for edit in edits:
+        document = edit.document if edit.action == "create" else None
+        if document is not None and knowledge.lineage_key(str(document["apiVersion"]), str(document["kind"])):
+            found.remove(edit.identity)
+    return found
+
+
+def _record(inventory: Inventory, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapshot) -> None:
     """What is applied, too, is the same on both sides when it is: before that, what Git changed would count as known."""
     applied = {step.identity for step in plan.applies}
-    exporting.record(kept.inventory, [edit for edit in edits if edit.identity not in applied], snapshot.parsed)
+    exporting.record(inventory, [edit for edit in edits if edit.identity not in applied], snapshot.parsed)
 
 
-def _came_out(draft: Draft, pushed: exporting.Pushed) -> Draft:
-    written = {edit.identity for edit in pushed.written if pushed.commit}
-    return msgspec.structs.replace(draft, plan=_left_out(draft.plan, written, pushed.skipped))
+def _came_out(draft: Draft, made: exporting.Committed) -> Draft:
+    written = {edit.identity for edit in made.written if made.commit}
+    return msgspec.structs.replace(draft, plan=_left_out(draft.plan, written, made.skipped))
 
 
 def _left_out(plan: Plan, written: Container[Identity], skipped: tuple[Refusal, ...]) -> Plan:
