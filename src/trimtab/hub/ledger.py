@@ -53,7 +53,7 @@ from trimtab.hub.listing import selected
 from trimtab.hub.proxies.names import project_at
 from trimtab.hub.proxies.passing import closing
 from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage, Unknown
-from trimtab.hub.storage.decide import is_going
+from trimtab.hub.storage.decide import is_going, late
 from trimtab.model.clock import Clock, format_time
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
@@ -164,7 +164,8 @@ class Ledger:
         name = hub["metadata"]["name"]
         key = await self._key(options.organization, options.project, name)
         if options.dry_run:
-            await self._expected(key, options.expect, options.project)
+            if await self._expected(key, options.expect, options.project) is None:
+                await self._refuse_late(key, options.project)
             return hub
         return await self._finished(self._applied(key, hub, options))
 
@@ -331,7 +332,7 @@ class Ledger:
         """Before the service is asked to make something in a project that is being deleted."""
         there = await self._storage.get(RowKey(key.organization, PROJECTS, "", project)) if key.project else None
         if there is not None and is_going(there):
-            raise Refused([("metadata.project", f"the project {project} is being deleted: nothing new is made in it")])
+            raise Refused([("metadata.project", late(project))])
 
     async def _record(self, key: RowKey, row: Row | None, body: dict[str, Any], envelope: dict[str, Any]) -> Row:
         body = {**body, "digest": _digest(body["document"])}

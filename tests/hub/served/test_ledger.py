@@ -381,8 +381,9 @@ async def test_nothing_is_made_in_the_service_for_a_project_that_is_being_delete
     row = Row(key=RowKey("default", PROJECTS, "", "shop"), envelope={"deletionTimestamp": "2026-11-18T00:00:00Z"})
     await racks.hub.storage.commit(RowWrite(row=row))
     service.rows["shop", "r2"] = {"units": 2, "room": ""}  # others do as they like
-    with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
-        await racks.apply({**inside, "metadata": {"name": "r3", "namespace": "shop"}})
+    for tried in (True, False):
+        with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
+            await racks.apply({**inside, "metadata": {"name": "r3", "namespace": "shop"}}, dry_run=tried)
     assert ("shop", "r3") not in service.rows
     assert [item.name for item in (await racks.client.list(RACK, Query(namespace="shop"))).items] == ["r1"]
     assert (await racks.apply({**inside, "spec": {"units": 11}}))["spec"]["units"] == 11
