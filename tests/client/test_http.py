@@ -363,7 +363,9 @@ async def test_verification_can_be_switched_off(trimtab_server: TrimtabServer) -
 async def test_a_certificate_without_its_key_is_told(trimtab_server: TrimtabServer) -> None:
     wrong = Fixed(Identity(certificate=b"no", key=b"no"))
     async with carried(Config(server=trimtab_server.url, credentials=wrong, source="kubeconfig")) as transport:
-        with pytest.raises(ConfigError, match="kubeconfig: the client certificate or its key cannot be used"):
+        with pytest.raises(
+            ConfigError, match="kubeconfig: the client certificate or its key cannot be used: not in PEM"
+        ):
             await transport.call(GET)
 
 

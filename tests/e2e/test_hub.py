@@ -259,6 +259,7 @@ def test_kinds_that_cannot_be_served_are_told_at_the_start(tmp_path: Path) -> No
         (("--proto", "desk/v1=desk.proto", "--proto", "desk/v1=desk.proto"), "is registered twice"),
         (("--group-suffix", "Not_A_Domain"), '"Not_A_Domain" cannot end the name of a group'),
         (("--hub-storage", "ftp://db"), "the hub's storage cannot be ftp://"),
+        (("--hub-storage-token-file", "token"), "token is for a storage over https://"),
     ):
         command = [TRIMTAB, "up", "--port", "0", "--data-dir", "data", "--systems", "platform", *flags]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)

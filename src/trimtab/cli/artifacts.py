@@ -66,6 +66,7 @@ async def _listed(access: Access, word: str, version: str, form: str) -> int:
 
 
 async def _got(access: Access, word: str, path: str, file: str, version: str) -> int:
+    to = None if file == STANDARD else _place(Path(file or PurePosixPath(path).name))
     async with session(access) as server:
         whose = await _whose(server, word)
 
@@ -74,12 +75,11 @@ async def _got(access: Access, word: str, path: str, file: str, version: str) ->
                 server.client, whose.kind, whose.name, path, to, namespace=whose.namespace, version=version
             )
 
-        if file == STANDARD:  # by way of the disk: nothing is printed that is not whole
+        if to is None:  # by way of the disk: nothing is printed that is not whole
             with tempfile.TemporaryDirectory() as folder:
                 await fetched(Path(folder) / "file")
                 await asyncio.to_thread(_printed, Path(folder) / "file")
             return OK
-        to = Path(file or PurePosixPath(path).name)
         digest = await fetched(to)
     print(f"{to}: {digest}")
     return OK
@@ -117,6 +117,15 @@ async def _check_files(server: Session, resource: ApiResource) -> None:
 async def _standard_input() -> AsyncIterator[bytes]:
     while piece := await asyncio.to_thread(_some):
         yield piece
+
+
+def _place(to: Path) -> Path:
+    """Where a file may be written."""
+    if not to.parent.is_dir():
+        raise Problem(f"{to}: there is no folder {to.parent}", USAGE)
+    if to.is_dir():
+        raise Problem(f"{to} is a folder: name the file in it", USAGE)
+    return to
 
 
 def _printed(path: Path) -> None:

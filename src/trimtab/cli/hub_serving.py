@@ -180,7 +180,7 @@ async def _first(aggregated: Aggregated) -> None:
     try:
         await aggregated.refresh()
     except ssl.SSLError as error:
-        raise Problem(f"the certificate or its key cannot be used: {error.reason}") from None
+        raise Problem(f"the certificate or its key cannot be used: {error.reason or 'not in PEM'}") from None
     except ValueError as error:
         raise Problem(f"the cluster does not say whom to believe: {error}") from None
 

@@ -24,7 +24,7 @@ def context(config: Config, identity: Identity) -> ssl.SSLContext:
             load_pair(made, identity.certificate, identity.key)
         except ssl.SSLError as error:
             raise ConfigError(
-                f"{config.source}: the client certificate or its key cannot be used: {error.reason}"
+                f"{config.source}: the client certificate or its key cannot be used: {error.reason or 'not in PEM'}"
             ) from None
     return made
 

@@ -53,7 +53,7 @@ from trimtab.hub.listing import selected
 from trimtab.hub.proxies.names import project_at
 from trimtab.hub.proxies.passing import closing
 from trimtab.hub.storage.contract import PROJECTS, Row, RowConflict, RowKey, RowQuery, RowWrite, Storage, Unknown
-from trimtab.hub.storage.decide import is_going
+from trimtab.hub.storage.decide import is_going, late
 from trimtab.model.clock import Clock, format_time
 from trimtab.model.kind import Kind
 from trimtab.model.logs import log
@@ -131,7 +131,9 @@ class Ledger:
         while True:
             page = await self._inner.list(msgspec.structs.replace(options, after=after, limit=0, labels="", fields=""))
             for hub in page.items:
-                found[hub["metadata"].get("project") or options.project, hub["metadata"]["name"]] = hub
+                name = hub["metadata"]["name"]
+                if options.name in ("", name):  # a service need not know how to list one alone
+                    found[hub["metadata"].get("project") or options.project, name] = hub
             after = page.after
             if after is None:
                 break
@@ -162,12 +164,13 @@ class Ledger:
         name = hub["metadata"]["name"]
         key = await self._key(options.organization, options.project, name)
         if options.dry_run:
-            await self._expected(key, options.expect, options.project)
+            if await self._expected(key, options.expect, options.project) is None:
+                await self._refuse_late(key, options.project)
             return hub
         return await self._finished(self._applied(key, hub, options))
 
     async def _applied(self, key: RowKey, hub: Hub, options: ApplyOptions) -> Hub:
-        intent = await self._holds.take(key)
+        intent = await self._hold(key, options.project)
         try:
             row = await self._expected(key, options.expect, options.project)
             if row is None:
@@ -187,7 +190,10 @@ class Ledger:
         await self._finished(self._deleted(key, options))
 
     async def _deleted(self, key: RowKey, options: DeleteOptions) -> None:
-        intent = await self._holds.take(key)
+        try:
+            intent = await self._hold(key, options.project)
+        except Refused:
+            raise Missing(f"there is no {self._kind.kind} {key.name}") from None
         try:
             row = await self._expected(key, options.expect, options.project)
             if row is None:
@@ -197,6 +203,13 @@ class Ledger:
             await self._forget(row)
         finally:
             await self._holds.release(intent)
+
+    async def _hold(self, key: RowKey, project: str) -> Row:
+        """Nobody else writes it until it is released. Refused when its project went after it was looked up."""
+        try:
+            return await self._holds.take(key)
+        except Unknown:
+            raise _no_project(project) from None
 
     async def _answered(self, call: Awaitable[T]) -> T:
         """What the service says, while our hold lasts."""
@@ -285,7 +298,10 @@ class Ledger:
     async def _caught_up(self, key: RowKey, project: str) -> Row | None:
         """The row of what others did in the service. That is asked again while nobody writes here: what was read of it may be
         older than what was written since, and would come back."""
-        intent = await self._holds.take(key)
+        try:
+            intent = await self._hold(key, project)
+        except Refused:
+            return None
         try:
             row = await self._storage.get(key)
             options = GetOptions(organization=key.organization, project=project)
@@ -316,7 +332,7 @@ class Ledger:
         """Before the service is asked to make something in a project that is being deleted."""
         there = await self._storage.get(RowKey(key.organization, PROJECTS, "", project)) if key.project else None
         if there is not None and is_going(there):
-            raise Refused([("metadata.project", f"the project {project} is being deleted: nothing new is made in it")])
+            raise Refused([("metadata.project", late(project))])
 
     async def _record(self, key: RowKey, row: Row | None, body: dict[str, Any], envelope: dict[str, Any]) -> Row:
         body = {**body, "digest": _digest(body["document"])}
@@ -349,7 +365,7 @@ class Ledger:
         """Where it is to be. The project is asked for each time: one that was made anew has another ID."""
         where = (await self._ids(organization, {project})).get(project) if self._kind.namespaced else ""
         if where is None:
-            raise Refused([("metadata.project", f'there is no project "{project}": create a Project of this name')])
+            raise _no_project(project)
         return RowKey(organization, self._type, where, name)
 
     async def _read_key(self, name: str, options: Options) -> RowKey:
@@ -398,6 +414,10 @@ def _agree(row: Row | None, found: Hub | None) -> bool:
     if row is None or found is None:
         return row is None and found is None
     return bool(row.body.get("digest") == _digest(_seen(found)))
+
+
+def _no_project(name: str) -> Refused:
+    return Refused([("metadata.project", f'there is no project "{name}": create a Project of this name')])
 
 
 async def _awaited(call: Awaitable[T]) -> T:

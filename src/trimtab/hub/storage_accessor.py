@@ -36,6 +36,7 @@ from trimtab.hub.listing import selected
 from trimtab.hub.proxies.version import LATEST
 from trimtab.hub.rows import Rows
 from trimtab.hub.storage.contract import (
+    PROJECTS,
     InUse,
     Published,
     Row,
@@ -48,6 +49,7 @@ from trimtab.hub.storage.contract import (
     StorageUnavailable,
     Unknown,
 )
+from trimtab.hub.storage.decide import is_going, late
 from trimtab.model.kind import Kind
 from trimtab.store.contract import Op
 
@@ -204,11 +206,20 @@ class StorageAccessor:
             at = 0 if there is None else there.revision
             if options.expect is not None and options.expect != at:
                 raise RowConflict(row.key, there)
+            if there is None and row.key.project:
+                await self._refuse_late(row.key)
             if row.snapshot is not None:
                 for snapshot in await self._storage.versions(row.key):
                     if snapshot.version == row.snapshot.version and snapshot.body != row.snapshot.body:
                         raise Published(row.key, snapshot.version)
         return self._rows.hub(msgspec.structs.replace(row, revision=at))
+
+    async def _refuse_late(self, key: RowKey) -> None:
+        """As the service does what is new in a project that is being deleted."""
+        project = (await self._storage.names([key.project]))[key.project].name
+        there = await self._storage.get(RowKey(key.organization, PROJECTS, "", project))
+        if there is not None and is_going(there):
+            raise Unknown(late(project))
 
     def _shared(self, row: Row) -> Hub:
         """The document of a row, made once for its writer and for all who watch. Nobody changes what comes from here."""

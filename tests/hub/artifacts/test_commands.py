@@ -73,6 +73,8 @@ def test_what_is_wrong_is_said_and_leaves_no_file(shell: Shell) -> None:
         (("get", "letter/nobody", "note"), 3, "nobody"),
         (("get", "letter/b", "../b", "x"), 1, "names no artifact"),
         (("get", "b", "note"), 2, "kind/name"),
+        (("get", "letter/b", "note", "nowhere/note"), 2, "error: nowhere/note: there is no folder nowhere"),
+        (("get", "letter/b", "note", "."), 2, "error: . is a folder: name the file in it"),
         (("put", "letter/b", "note"), 2, "note is no file"),
         (("list", "letter/b", "--output", "xml"), 2, "xml"),
         (("list", "configmap/b"), 3, "objects of kind ConfigMap have no files"),

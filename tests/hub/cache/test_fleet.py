@@ -19,8 +19,9 @@ from trimtab.hub.cache.membership import SPARE, Membership
 from trimtab.hub.cache.messages import MAX_CHANGES, Beat, Told, decode, encode
 from trimtab.hub.cache.positions import Positions
 from trimtab.hub.cache.rounds import Rounds
-from trimtab.hub.contract import ApplyOptions, Down, GetOptions
+from trimtab.hub.contract import ApplyOptions, DeleteOptions, Down, GetOptions, ListOptions
 from trimtab.hub.proxies.cached import Cached
+from trimtab.hub.storage.contract import PROJECTS
 from trimtab.testing.loop import LoopClock, SimulatedLoop, run
 from trimtab.testing.simulated_process import SimulatedProcess
 
@@ -82,6 +83,25 @@ async def test_a_write_is_heard_by_all_before_it_returns() -> None:
     assert now() - began < 0.01  # nobody's lease was waited for
     assert (await two.cached.get("a", GET))["spec"]["v"] == "new"
     assert service.gets == 2
+
+
+@pytest.mark.row(36)
+@virtual
+async def test_what_was_shared_with_a_project_is_read_anew_by_all_when_it_is_gone() -> None:
+    service, (one, two) = await started()
+    projects = [Cached(service, PROJECTS, replica.caches) for replica in (one, two)]
+    await projects[0].apply(document("shop"), ApplyOptions())
+    await one.cached.apply(document("a", "shared"), APPLY)
+    listed = ListOptions(all_projects=True)
+    for replica in (one, two):
+        await replica.cached.get("a", GET)
+        await replica.cached.list(listed)
+    service.put(("p", "a"), document("a", "not shared"))  # what the storage does in the same commit
+    await projects[0].delete("shop", DeleteOptions())
+    for replica in (one, two):
+        assert (await replica.cached.get("a", GET))["spec"]["v"] == "not shared"
+        [a] = [hub for hub in (await replica.cached.list(listed)).items if hub["metadata"]["name"] == "a"]
+        assert a["spec"]["v"] == "not shared"
 
 
 @pytest.mark.row(36)

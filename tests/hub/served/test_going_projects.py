@@ -55,8 +55,9 @@ async def test_nothing_is_made_in_a_project_that_is_being_deleted(home: Home) ->
     await home.apply(made)
     await home.apply(_inside("early"))
     await home.client.delete(Ref(PROJECT, "shop"))
-    with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
-        await home.apply(_inside("late"))
+    for tried in (True, False):
+        with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
+            await home.apply(_inside("late"), dry_run=tried)
     changed = {**_inside("early"), "spec": {**addon()["spec"], "namespace": "other"}}
     assert (await home.apply(changed))["spec"]["namespace"] == "other"
     await home.client.delete(Ref(ADDON, "early", "shop"))

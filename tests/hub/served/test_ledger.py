@@ -21,6 +21,7 @@ from trimtab.hub.contract import (
     HubList,
     ListOptions,
     Missing,
+    Refused,
     Stale,
     StatusOptions,
 )
@@ -380,8 +381,9 @@ async def test_nothing_is_made_in_the_service_for_a_project_that_is_being_delete
     row = Row(key=RowKey("default", PROJECTS, "", "shop"), envelope={"deletionTimestamp": "2026-11-18T00:00:00Z"})
     await racks.hub.storage.commit(RowWrite(row=row))
     service.rows["shop", "r2"] = {"units": 2, "room": ""}  # others do as they like
-    with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
-        await racks.apply({**inside, "metadata": {"name": "r3", "namespace": "shop"}})
+    for tried in (True, False):
+        with pytest.raises(StatusError, match="the project shop is being deleted: nothing new is made in it"):
+            await racks.apply({**inside, "metadata": {"name": "r3", "namespace": "shop"}}, dry_run=tried)
     assert ("shop", "r3") not in service.rows
     assert [item.name for item in (await racks.client.list(RACK, Query(namespace="shop"))).items] == ["r1"]
     assert (await racks.apply({**inside, "spec": {"units": 11}}))["spec"]["units"] == 11
@@ -493,6 +495,39 @@ async def test_looking_changes_nothing(racks: Home, service: Service) -> None:
         await racks.client.get(RACK, "r1", "default")
         await racks.client.list(RACK)
     assert await racks.hub.storage.horizon() == before
+
+
+async def test_looking_at_one_touches_no_other(racks: Home, service: Service) -> None:
+    for name in ("r1", "r2", "r3"):
+        await racks.apply(rack(name, units=10))
+    service.rows["default", "r3"]["units"] = 11
+    before = await racks.hub.storage.horizon()
+    listed = await racks.client.list(RACK, Query(namespace="default", fields="metadata.name=r1"))
+    assert [item.name for item in listed.items] == ["r1"]
+    assert await racks.hub.storage.horizon() == before
+
+
+async def test_who_comes_when_the_project_has_just_gone_is_told_so(racks: Home, service: Service) -> None:
+    """It goes after it was looked up, and before the resource is held."""
+    [of_racks] = racks.hub._ledgers
+    holds = of_racks._holds
+    take, key = holds.take, RowKey("default", PROJECTS, "", "shop")
+
+    async def late(held: RowKey) -> Row:
+        await racks.hub.storage.commit(RowWrite(row=Row(key=key), op=Op.DELETE))
+        return await take(held)
+
+    holds.take = late  # type: ignore[method-assign]
+    asked = ApplyOptions(project="shop")
+    for act, refusal in (
+        (lambda: of_racks.get("r1", GetOptions(project="shop")), Missing),
+        (lambda: of_racks.apply({**rack(), "metadata": {"name": "r1"}}, asked), Refused),
+        (lambda: of_racks.delete("r1", DeleteOptions(project="shop")), Missing),
+    ):
+        await racks.hub.storage.commit(RowWrite(row=Row(key=key)))
+        service.rows["shop", "r1"] = {"units": 3}
+        with pytest.raises(refusal):
+            await act()
 
 
 async def test_what_is_gone_in_the_service_is_gone_here_and_its_generation_counts_changes(

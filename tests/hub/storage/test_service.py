@@ -172,7 +172,7 @@ async def test_a_storage_is_named_by_its_url(tmp_path: Path, token: Path) -> Non
         "https://storage.example.com": "HttpStorage('https://storage.example.com')",
     }
     for url, text in shown.items():
-        assert repr(connect(url, token_file=token)) == text
+        assert repr(connect(url, token_file=token if url.startswith("https") else None)) == text
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,13 @@ async def test_a_storage_is_named_by_its_url(tmp_path: Path, token: Path) -> Non
 def test_a_url_that_names_no_storage_is_refused(url: str, message: str) -> None:
     with pytest.raises(StorageConfigError, match=message):
         connect(url)
+
+
+@pytest.mark.parametrize("url", ["hub.db", "sqlite:///hub.db", "postgresql://db.example.com/hub"])
+def test_a_token_or_an_authority_for_a_storage_that_takes_none_is_refused(url: str, token: Path) -> None:
+    for given in ({"token_file": token}, {"ca_file": token}):
+        with pytest.raises(StorageConfigError, match=f"{token} is for a storage over https://"):
+            connect(url, **given)
 
 
 def test_the_command_says_what_is_wrong(

@@ -58,6 +58,24 @@ async def test_a_workload_that_is_placed_elsewhere_leaves_where_it_was(stage: St
     assert ("Removed", "removed 1 object from cluster one") in await stage.events("shop", "team")
 
 
+async def test_a_workload_leaves_a_cluster_that_goes_also_when_its_manifests_cannot_be_read(stage: Stage) -> None:
+    await stage.namespace("team")
+    one, two = await stage.imported("team", "one"), await stage.imported("team", "two")
+    async with stage.working():
+        await stage.workload("team", "shop", config_map("a"), ["one", "two"])
+        await stage.ready(Workload, "team", "shop")
+        stage.files["shop", "all.yaml"] = b"- no manifest"
+        await stage.nudge(Workload, "team", "shop")
+        await stage.until(Workload, "team", "shop", lambda w: condition_of(w, "Ready")["reason"] == "ManifestsInvalid")
+        await stage.delete(Cluster, "team", "one")
+        await stage.gone(Cluster, "team", "one")
+        left = await stage.until(Workload, "team", "shop", lambda w: len(w["status"]["clusters"]) == 1)
+    assert "a" not in await one.config_maps("web")
+    assert "a" in await two.config_maps("web"), "what is elsewhere stays until there is something else to put there"
+    assert (part_of(left, "two")["phase"], left["status"]["placed"]) == ("Ready", 1)
+    assert condition_of(left, "Ready")["reason"] == "ManifestsInvalid"
+
+
 async def test_labels_place_a_workload_on_clusters_that_come_and_change(stage: Stage) -> None:
     await stage.namespace("team")
     one = await stage.imported("team", "one", labels={"env": "prod"})

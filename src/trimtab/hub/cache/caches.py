@@ -6,6 +6,7 @@ owns a key. What is kept answers only while the gate is open: a replica that may
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -136,11 +137,12 @@ class Caches:
         """Whether a write of it is under way in this process."""
         return bool(self._writing) and (*scope, name) in self._writing
 
-    async def tell(self, change: Change) -> None:
+    async def tell(self, *changes: Change) -> None:
         """Here at once, and on all other replicas when it returns."""
-        self.drop(change)
+        for change in changes:
+            self.drop(change)
         if self.others is not None:
-            await self.others.tell(change)
+            await asyncio.gather(*map(self.others.tell, changes))
 
     def collect(self) -> Iterator[Metric]:
         """What Prometheus' client calls."""

@@ -41,6 +41,7 @@ from trimtab.hub.contract import (
     WatchOptions,
 )
 from trimtab.hub.proxies.passing import Passing
+from trimtab.hub.storage.contract import PROJECTS
 from trimtab.model.logs import log
 from trimtab.store.contract import Gone
 
@@ -103,7 +104,13 @@ class Cached(Passing):
         if options.dry_run:
             await super().delete(name, options)
             return
-        await self._write(name, options.organization, options.project, lambda: self.inner.delete(name, options))
+        await self._write(
+            name,
+            options.organization,
+            options.project,
+            lambda: self.inner.delete(name, options),
+            wide=self._type == PROJECTS,
+        )
 
     async def watch(self, options: WatchOptions, since: int) -> AsyncIterator[HubBatch]:
         """Whoever has seen a change here does not read what was before it here."""
@@ -182,9 +189,12 @@ class Cached(Passing):
         page = await self.inner.list(_with_lineage(options))
         return Entry(_encode(page), page.revision)
 
-    async def _write(self, name: str, organization: str, project: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """The write goes on when its caller gives up: what it did must be told in any case."""
-        task = asyncio.create_task(self._written(name, organization, project, act))
+    async def _write(
+        self, name: str, organization: str, project: str, act: Callable[[], Awaitable[Any]], *, wide: bool = False
+    ) -> Any:
+        """The write goes on when its caller gives up: what it did must be told in any case. `wide`: it may change resources
+        of every type, as a project does that goes: with it goes all sharing with it."""
+        task = asyncio.create_task(self._written(Change(self._type, organization, project, name), act, wide))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         try:
@@ -193,8 +203,8 @@ class Cached(Passing):
             task.add_done_callback(_ended_unseen)
             raise
 
-    async def _written(self, name: str, organization: str, project: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        change = Change(self._type, organization, project, name)
+    async def _written(self, change: Change, act: Callable[[], Awaitable[Any]], wide: bool) -> Any:
+        others = [Change(type_, change.organization) for type_ in self._caches.kinds if wide and type_ != self._type]
         with self._caches.writing(change):
             if self._caches.others is not None:
                 await self._caches.others.ready()
@@ -204,10 +214,10 @@ class Cached(Passing):
                 raise
             except BaseException:  # Stale: we may have shown what is no more. Down: it may have been done all the same
                 with contextlib.suppress(HubError):  # what failed first is what the caller must know
-                    await self._caches.tell(change)
+                    await self._caches.tell(change, *others)
                 raise
             revision = revision_of(result) if result is not None else 0
-            await self._caches.tell(msgspec.structs.replace(change, revision=revision))
+            await self._caches.tell(msgspec.structs.replace(change, revision=revision), *others)
             return result
 
 

@@ -34,6 +34,8 @@ def storage(
         parts.port  # noqa: B018 - it is parsed when it is asked for
     except ValueError as error:
         raise StorageConfigError(f"the hub's storage is no URL: {error}") from None
+    if parts.scheme not in ("https", "http") and (given := token_file or ca_file) is not None:
+        raise StorageConfigError(f"{given} is for a storage over https://: name that, or leave the file out")
     match parts.scheme:
         case "" | "file" | "sqlite":
             return _sqlite(url, clock, retention)

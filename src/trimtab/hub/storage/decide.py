@@ -64,7 +64,7 @@ def decide(state: State, write: RowWrite, revision: int, now: str, new_id: Calla
     if key.project and state.projects.get(key.project, ("", ""))[0] != key.organization:
         raise Unknown(f"{key.type} {key.name}: its project does not exist")
     if current is None and key.project in state.going and not key.type.startswith(INTENTS):
-        raise Unknown(f"the project {state.projects[key.project][1]} is being deleted: nothing new is made in it")
+        raise Unknown(late(state.projects[key.project][1]))
     identity = current.id if current else new_id()
     snapshot, newest = _snapshot(state, write.row, current, identity, now)
     row = msgspec.structs.replace(
@@ -99,6 +99,11 @@ def _shared(shared: Shared, there: Callable[[str], bool]) -> Shared:
 def is_going(project: Row) -> bool:
     """Whether it is being deleted."""
     return bool(project.envelope.get("deletionTimestamp"))
+
+
+def late(project: str) -> str:
+    """Why nothing new comes into it."""
+    return f"the project {project} is being deleted: nothing new is made in it"
 
 
 def _delete(state: State, key: RowKey, current: Row | None, revision: int) -> Row:

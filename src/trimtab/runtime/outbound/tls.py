@@ -38,5 +38,7 @@ def context(tls: Tls, *, with_identity: bool = True) -> ssl.SSLContext:
         try:
             load_pair(made, tls.certificate, tls.key.reveal_bytes() if tls.key is not None else b"")
         except ssl.SSLError as error:
-            raise TlsError(f"the client certificate or its key cannot be used: {error.reason}") from None
+            raise TlsError(
+                f"the client certificate or its key cannot be used: {error.reason or 'not in PEM'}"
+            ) from None
     return made

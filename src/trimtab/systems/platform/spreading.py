@@ -38,11 +38,13 @@ class Spreading:
         self._ground, self._client, self._clock, self._events = ground, client, clock, events
 
     async def spread(self, workload: Workload) -> Result | None:
+        placing = None
         try:
             placing = await place(self._client, workload)
             manifests = await self._ground.sources.manifests(self._ground.api, workload, workload.spec.namespace)
         except Fault as fault:
-            await self._unrendered(workload, fault)
+            parts = await self._staying(workload, placing) if placing else _parts(workload)
+            await self._unrendered(workload, fault, parts)
             return Result(requeue_after=RETRY if fault.again else workload.spec.drift.interval.seconds)
         before = {part.name: part for part in _parts(workload)}
         moved = _moved(workload, placing, before)
@@ -168,6 +170,14 @@ class Spreading:
         parts = await asyncio.gather(*(one(part) for part in leaving.values()))
         return {part.name: part for part in parts if part is not None}
 
+    async def _staying(self, workload: Workload, placing: Placing) -> tuple[Part, ...]:
+        """The parts without those of clusters that wait for it to leave: for that nothing need be rendered."""
+        going = {part.name: part for part in _parts(workload) if await self._is_going(workload, part)}
+        left = await self._left(workload, going, Placing(clusters=placing.clusters))
+        return tuple(
+            left.get(part.name, part) for part in _parts(workload) if part.name in left or part.name not in going
+        )
+
     async def _is_going(self, workload: Workload, part: Part) -> bool:
         """Whether the cluster that it is on waits for it to leave."""
         cluster = await self._cluster(workload, part)
@@ -217,7 +227,7 @@ class Spreading:
             conditions=conditions,
         )
 
-    async def _unrendered(self, workload: Workload, fault: Fault) -> None:
+    async def _unrendered(self, workload: Workload, fault: Fault, parts: tuple[Part, ...]) -> None:
         """What is on the clusters stays as it is until there is something to put there."""
         status = workload.status or WorkloadStatus()
         generation = workload.metadata.generation or UNSET
@@ -227,7 +237,10 @@ class Spreading:
         conditions = ready(conditions, self._clock, generation, False, fault.reason, fault.message)
         if status.conditions != conditions:
             self._events.warning(workload, fault.reason, fault.message)
-        phase = "Degraded" if status.clusters else "Failed"
+        phase = "Degraded" if parts else "Failed"
+        if parts != _parts(workload):
+            well = sum(part.phase == "Ready" for part in parts)
+            status = status.replace(clusters=parts or UNSET, placed=len(parts), ready=well)
         await write_status(
             self._client,
             workload,
