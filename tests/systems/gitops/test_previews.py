@@ -13,7 +13,7 @@ from tests.systems.gitops.test_both_ways import BOTH, started
 from trimtab.model.clock import SystemClock
 from trimtab.model.kubernetes import ConfigMap
 from trimtab.model.objectmeta import ObjectMeta
-from trimtab.runtime.credentials import Credentials
+from trimtab.runtime.credentials import CredentialError, Credentials
 from trimtab.storage.scratch import Scratch
 from trimtab.systems.gitops.previewing import Previewer
 from trimtab.systems.gitops.run.verdicts import Stop
@@ -129,3 +129,18 @@ async def test_a_plan_of_a_folder_that_never_was_says_so_as_the_sync_does(desk: 
         with pytest.raises(Stop) as stopped:
             await previewer.revision(sync)
         assert str(stopped.value) == message(sync)
+
+
+@pytest.mark.parametrize(("values", "said"), [({}, "identity"), ({"identity": "no key at all"}, "cannot sign")])
+async def test_a_plan_of_commits_that_could_not_be_signed_says_so_as_the_sync_does(
+    desk: Desk, previewer: Previewer, values: dict[str, str], said: str
+) -> None:
+    await desk.secret("sign", **values)
+    async with desk.working():
+        sign = {"secretRef": {"name": "sign"}}
+        await started(desk, {"a.yaml": config("a", x="1")}, sign=sign, triggers={"internal": False})
+        sync = await desk.ready()
+        await previewer.revision(sync)
+        await make(desk, "new")
+        with pytest.raises(CredentialError, match=said):
+            await previewer.revision(sync)

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.systems.gitops.desk import Desk, config, message
+from tests.systems.gitops.desk import Desk, config, message, reason
+from tests.systems.gitops.test_both_ways import edit, started
 from tests.systems.gitops.test_faults import Odd
 from trimtab.client.transport import Call, Unreachable
 from trimtab.model.errors import StatusError
 from trimtab.systems.gitops import conducting, running
+from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.kinds.fields import CONFIRM
 
 REFUSED = config("UPPER_x", a="1")
 
@@ -219,3 +222,44 @@ async def test_a_run_that_takes_too_long_ends_as_a_timeout_and_the_next_one_goes
         sync = await desk.ready()
     assert await desk.names() == ["a", "b"]
     assert "Interrupted" not in [run.reason for run in sync.status.history]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_confirmed_run_that_fails_is_not_begun_again_and_again(desk: Desk) -> None:
+    desk.git.create("team", {f"{n}.yaml": config(f"c{n}", a="1") for n in range(9)})
+    await desk.repository()
+    async with desk.working() as controller:
+        await desk.sync()
+        await desk.ready()
+        desk.git.commit("team", {f"{n}.yaml": None for n in range(7)})
+        sync = await desk.again()
+        desk.git.path().rename(desk.git.path("away"))
+        await desk.change(annotations={CONFIRM: sync.status.held.plan})
+        sync = await desk.until(lambda sync: "Git" in reason(sync))
+        assert await begun(controller.conductor, sync) is None
+        desk.git.path("away").rename(desk.git.path())
+        await desk.again()
+        assert await desk.names() == ["c7", "c8"]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_decision_whose_run_fails_does_not_begin_another_one_at_once(desk: Desk) -> None:
+    async with desk.working() as controller:
+        await started(desk, {"a.yaml": config("a", x="1")}, triggers={"internal": False})
+        desk.git.commit("team", {"a.yaml": config("a", x="2")})
+        await edit(desk, "a", x="3")
+        await desk.again()
+        desk.git.path().rename(desk.git.path("away"))
+        (conflict,) = await desk.conflicts()
+        decided = conflict.replace(spec=conflict.spec.replace(resolution="git"))
+        await desk.client.patch(conflict, decided)
+        sync = await desk.until(lambda sync: "Git" in reason(sync))
+        assert await begun(controller.conductor, sync) is None
+        desk.git.path("away").rename(desk.git.path())
+        await desk.again()
+        await desk.ready()
+
+
+async def begun(conductor: conducting.Conductor, sync: GitSync) -> tuple[str, bool] | None:
+    """Why another run would begin at once."""
+    return await conductor._reason(sync, conductor._memory(sync))

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.runtime.widgets import until_gone
-from tests.systems.gitops.desk import Desk, config, message
+from tests.systems.gitops.desk import Desk, config, message, reason
 from trimtab.client.protocol import Query, Ref
 from trimtab.lab.git import run as git_run
 from trimtab.model.conditions import get_condition
@@ -490,6 +490,52 @@ async def test_a_confined_sync_does_not_tell_one_with_an_account_what_to_follow_
         desk.git.commit("team", {"own.yaml": own.replace("team", "evil")})
         await desk.again(how="webhook")
         assert (await desk.client.get(GitSync, "own", desk.namespace)).spec.repository == "team"
+
+
+async def test_a_confined_sync_writes_no_login_and_no_decision_of_one_with_an_account(desk: Desk) -> None:
+    def secret(name: str) -> str:
+        return f"apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{token: eve}}\n"
+
+    decision = (
+        "{apiVersion: hub.trimtab.dev/v3, kind: SyncConflict, metadata: {name: boss-0123456789}, spec: {gitSync: boss, "
+    )
+    decision += "resolution: git, object: {apiVersion: v1, kind: ConfigMap, name: c}}}\n"
+    logins = ("login", "mirror-login", "signing")
+    desk.git.create(
+        "team", {"d.yaml": decision, "c.yaml": config("c"), **{f"{each}.yaml": secret(each) for each in logins}}
+    )
+    await desk.repository()
+    await desk.repository("trusted", secretRef={"name": "login"})
+    await desk.repository("mirror", secretRef={"name": "mirror-login"})
+    place = {"repository": "mirror", "revision": "main"}
+    signing = {"secretRef": {"name": "signing"}}
+    boss = {"repository": "trusted", "serviceAccount": "admin", "suspend": True, "destination": place, "sign": signing}
+    await desk.sync("boss", **boss)
+    async with desk.working():
+        await desk.sync()
+        sync = await desk.reason("Refused")
+        assert sorted(each.path for each in sync.status.documents) == sorted(["d.yaml", *(f"{e}.yaml" for e in logins)])
+        assert await desk.names() == ["c"]
+        assert [await desk.live(each, "Secret") for each in logins] == [None, None, None]
+        assert await desk.conflicts() == []
+
+
+async def test_a_folder_of_documents_that_became_a_link_is_told_and_deletes_nothing(desk: Desk) -> None:
+    desk.git.create("team", {"apps/a.yaml": config("a", x="1"), "b.yaml": config("b", x="1")})
+    await desk.repository()
+    async with desk.working():
+        await desk.sync()
+        await desk.ready()
+        moved = {"apps/a.yaml": None, "apps": "other", "other/A": config("a", x="1")}
+        desk.git.commit("team", moved, modes={"apps": "120000"})
+        sync = await desk.again()
+        assert reason(sync) == "InvalidDocuments"
+        assert "apps: is a symlink, and was a folder with documents" in message(sync)
+        assert await desk.names() == ["a", "b"]
+        desk.git.commit("team", {".trimtabignore": "/apps\n"})
+        await desk.again()
+        await desk.ready()
+        assert await desk.names() == ["b"]
 
 
 LONG = "/".join(["d" * 100] * 12)

@@ -19,7 +19,7 @@ from trimtab.client.bodies import Body
 from trimtab.client.transport import Batching, Call, Reply, Transport
 from trimtab.model.errors import StatusError
 from trimtab.model.scheme import Scheme
-from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.kinds import GitSync, Repository
 from trimtab.systems.gitops.parsing import Identity, Problem, SourceDocument
 
 FORBIDDEN_GROUPS = frozenset(
@@ -151,15 +151,20 @@ def outside(sync: GitSync, documents: tuple[SourceDocument, ...]) -> list[Proble
     return found
 
 
-def relied_on(syncs: Iterable[GitSync]) -> dict[tuple[str, str], str]:
+def relied_on(syncs: Iterable[GitSync], repositories: Iterable[Repository]) -> dict[tuple[str, str], str]:
     """Those that act as an account and what they follow and trust, by kind and name, and which of them does: whoever writes it
-    says what they apply."""
+    says what they apply, or where it goes. SyncConflicts are told by what their names begin with."""
+    logins = {each.name: each.spec.secret_ref for each in repositories}
     found: dict[tuple[str, str], str] = {}
     for sync in syncs:
         if account_of(sync):
             spec = sync.spec
-            found |= {("GitSync", sync.name): sync.name, ("Repository", spec.repository): sync.name}
-            keys = () if isinstance(spec.verify, UnsetType) else (spec.verify.ssh, spec.verify.pgp)
+            named = [each.repository for each in (spec, spec.destination) if not isinstance(each, UnsetType)]
+            keys = [logins.get(name) for name in named]
+            keys += () if isinstance(spec.verify, UnsetType) else (spec.verify.ssh, spec.verify.pgp)
+            keys += () if isinstance(spec.sign, UnsetType) else (spec.sign.secret_ref,)
+            found |= {("GitSync", sync.name): sync.name, ("SyncConflict", sync.name[:200]): sync.name}
+            found |= {("Repository", name): sync.name for name in named}
             found |= {("Secret", key.name): sync.name for key in keys if key}
     return found
 

@@ -130,15 +130,19 @@ class Conductor:
         repository = await self._client.find(Repository, sync.spec.repository, sync.namespace)
         seen = (str(repository.metadata.uid), int(repository.metadata.generation or 0)) if repository else ("", 0)
         moved, memory.repository = memory.repository != seen, seen
+        plan = status.held.plan if status.held and annotations.get(CONFIRM) == status.held.plan else ""
+        confirmed, memory.confirmed = plan not in ("", memory.confirmed), plan
+        decisions = await self._decisions(sync) if status.conflicts else frozenset()
+        decided, memory.decisions = not decisions <= memory.decisions, decisions
         if memory.looked_at is None or status.observed_generation != sync.metadata.generation:
             return ("Changed" if status.observed_generation else "Created"), True
-        if status.held and annotations.get(CONFIRM) == status.held.plan:
+        if confirmed:
             return "Confirmed", True
         if asked and asked != (status.handled_request or ""):
             return ("Webhook", False) if asked.startswith("webhook ") else ("Manual", True)
         if moved:
             return "RepositoryChanged", True
-        if status.conflicts and await self._is_decided(sync):
+        if decided:
             return "Resolved", False
         if self._cron_due(sync) == 0.0:
             return "Cron", True
@@ -183,11 +187,13 @@ class Conductor:
             return None  # its condition says so
         return max((coming - now).total_seconds(), 0.0) if coming is not None else None
 
-    async def _is_decided(self, sync: GitSync) -> bool:
+    async def _decisions(self, sync: GitSync) -> frozenset[tuple[str, int]]:
+        """Which conflicts a person decided, and in which generation of them."""
         listing = await self._client.list(SyncConflict, Query(namespace=sync.namespace))
-        return any(
-            isinstance(item, SyncConflict) and item.spec.git_sync == sync.name and item.spec.resolution is not UNSET
+        return frozenset(
+            (str(item.metadata.uid), int(item.metadata.generation or 0))
             for item in listing.items
+            if item.spec.git_sync == sync.name and item.spec.resolution is not UNSET
         )
 
     # --- runs ------------------------------------------------------------------------------------------------------

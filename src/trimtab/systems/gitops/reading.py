@@ -9,6 +9,7 @@ import asyncio
 import posixpath
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from trimtab.runtime.git.mirror import Mirror
     from trimtab.runtime.git.objects import TreeFile
     from trimtab.runtime.workers import Workers
+    from trimtab.systems.gitops.inventory import Inventory
 
 MAX_FILES = 50_000
 MAX_BYTES = 512 << 20
@@ -218,6 +220,17 @@ def irregular(files: Mapping[str, TreeFile], ignore: Ignore, artifacts: Iterable
         message = f"is a {files[path].kind}: it is not followed; {put}, or name it in {IGNORE_FILE}"
         found.append(Problem(readable, 0, message))
     return found
+
+
+def linked(snapshot: Snapshot, inventory: Inventory) -> list[Problem]:
+    """Links where folders with documents that were applied have been. Of others nobody knows whether documents are meant."""
+    links = {path for path, file in snapshot.files.items() if file.kind is FileKind.SYMLINK}
+    links = {path for path in links if not snapshot.ignore.ignores(path)}
+    still = {document.identity for document in snapshot.parsed.documents} if links else set()
+    gone = (entry.path for entry in inventory if entry.identity not in still) if links else ()
+    folders = {str(folder) for path in gone for folder in PurePosixPath(path).parents}
+    message = "is a symlink, and was a folder with documents: it is not followed; put the folder here, or name it in"
+    return [Problem(path, 0, f"{message} {IGNORE_FILE}") for path in sorted(links & folders)]
 
 
 def _unchanged(files: Mapping[str, TreeFile], before: Snapshot | None) -> dict[str, ParsedFile]:

@@ -40,6 +40,7 @@ from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop, path_missing
 from trimtab.systems.gitops.run.writing import look_for_push, previewed, write_back
 from trimtab.systems.gitops.telling import Verdict
+from trimtab.systems.gitops.verifying import check_signer
 
 PUSHES = 5
 """Times that a push is tried anew when others pushed in between."""
@@ -114,6 +115,8 @@ class Running:
         kept = await self._kept()
         draft = await drafter.draft(snapshot, kept, contents, everything=True)
         found = await previewed(contents, snapshot, draft, kept, sync=self.sync, tools=self._tools)
+        if found.write_back:
+            await check_signer(self.sync, self._tools.credentials)
         applied = bool(self.sync.status and self.sync.status.last_applied_revision)
         if found.is_noop and snapshot.lacks_folder and not (applied or self.sync.spec.system_to_git):
             raise Stop(path_missing(snapshot.root, snapshot.commit, was_there=False))

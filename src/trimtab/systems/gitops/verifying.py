@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,6 +59,13 @@ class NamedSigner(msgspec.Struct, frozen=True):
             return self.signer.sign(payload)
         except ValueError as error:
             raise Malformed(self.ref, f"cannot sign: {error}") from None
+
+
+async def check_signer(sync: GitSync, credentials: Credentials) -> None:
+    """Nothing when our commits could be signed as the GitSync asks. CredentialError."""
+    signer = await signer_of(sync, credentials)
+    if signer is not None:
+        await asyncio.to_thread(signer.sign, b"nothing")
 
 
 async def signer_of(sync: GitSync, credentials: Credentials) -> Signer | None:

@@ -10,7 +10,7 @@ from trimtab.systems.gitops.hiding import is_hidden
 from trimtab.systems.gitops.inventory import Inventory
 from trimtab.systems.gitops.kinds import GitSync
 from trimtab.systems.gitops.parsing import Problem, Selection, selection, unsynced
-from trimtab.systems.gitops.reading import Snapshot
+from trimtab.systems.gitops.reading import Snapshot, linked
 from trimtab.systems.gitops.run.tools import Memory, Tools
 from trimtab.systems.gitops.run.verdicts import Stop
 from trimtab.systems.gitops.telling import Verdict, first, problems_of
@@ -46,8 +46,8 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
 
 
 def check_claims(snapshot: Snapshot, inventory: Inventory) -> None:
-    """Stop when a document that was applied would be deleted, for another one names its file."""
-    _stop(artifacts.overtaken(snapshot.parsed, inventory), snapshot)
+    """Stop when a document that was applied would be deleted, for another one names its file, or its folder is a link now."""
+    _stop([*artifacts.overtaken(snapshot.parsed, inventory), *linked(snapshot, inventory)], snapshot)
 
 
 def _stop(problems: list[Problem], snapshot: Snapshot) -> None:

@@ -20,7 +20,7 @@ from trimtab.systems.gitops.deciding import Agenda, agenda, planned
 from trimtab.systems.gitops.elsewhere import Exports, with_files
 from trimtab.systems.gitops.inventory import Entry, Inventory
 from trimtab.systems.gitops.keeping import Kept
-from trimtab.systems.gitops.kinds import GitSync
+from trimtab.systems.gitops.kinds import GitSync, Repository
 from trimtab.systems.gitops.looking import look
 from trimtab.systems.gitops.merging import FileSides
 from trimtab.systems.gitops.parsing import Identity, Selection
@@ -235,10 +235,12 @@ class Drafter:
         if account_of(self._sync):
             return lambda identity: ""
         listing = await self._tools.client.list(GitSync, Query(namespace=namespace))
-        relied = relied_on(item for item in listing.items if isinstance(item, GitSync))
+        repositories = await self._tools.client.list(Repository, Query(namespace=namespace))
+        relied = relied_on(listing.items, repositories.items)
 
         def refusal(identity: Identity) -> str:
-            sync = relied.get((identity.kind, identity.name), "")
+            kind, name = identity.kind, identity.name
+            sync = relied.get((kind, name.rpartition("-")[0] if kind == "SyncConflict" else name), "")
             if sync and (not identity.group or identity.group.startswith("hub.")):
                 return f"the GitSync {sync}, which acts as another account, goes by it{HINT}"
             return forbidden(identity, live.get(identity, {}), namespace)

@@ -62,6 +62,10 @@ class Memory(msgspec.Struct):
     """When all of it was last looked at, by the monotonic clock."""
     repository: tuple[str, int] = ("", 0)
     """Which Repository it was, and its generation."""
+    confirmed: str = ""
+    """The held plan whose confirmation a run was begun for: one that fails is tried again as any other."""
+    decisions: frozenset[tuple[str, int]] = frozenset()
+    """The same of decided conflicts: uid and generation."""
     retry_at: float | None = None
     """When the last run, which failed, may go better by itself, by the monotonic clock; None: it did not, or will not."""
     changed: set[Identity] = msgspec.field(default_factory=set)
