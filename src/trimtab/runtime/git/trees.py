@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trimtab.runtime.git.errors import Malformed, NoSuchRef, TooLarge
@@ -66,7 +66,7 @@ def listing(repository: Any, commit: str, path: str, limits: Limits) -> dict[str
 def _below(repository: Any, tree: Any, path: str, limits: Limits) -> Iterator[tuple[str, Entry]]:
     prefix = ""
     for name in checked(path) if path else ():
-        entry = entries(tree).get(name)
+        entry = _entry(tree, name)
         if entry is None:
             return
         prefix = f"{prefix}/{name}" if prefix else name
@@ -94,8 +94,18 @@ def entries(tree: Any) -> dict[str, Entry]:
     """Names that are no UTF-8 keep their bytes as surrogates. Malformed for a name that no honest tree has.
 
     Read from the tree's bytes: a folder may have thousands of files, and an object for each costs more than all else."""
+    return _read(_ENTRY.findall(tree.read_raw()))
+
+
+def _entry(tree: Any, name: str) -> Entry | None:
+    """One of them: the others are not even decoded."""
+    wanted = name.encode(errors="surrogateescape")
+    return _read(each for each in _ENTRY.findall(tree.read_raw()) if each[1] == wanted).get(name)
+
+
+def _read(raws: Iterable[tuple[bytes, bytes, bytes]]) -> dict[str, Entry]:
     found = {}
-    for octal, raw, oid in _ENTRY.findall(tree.read_raw()):
+    for octal, raw, oid in raws:
         name = raw.decode(errors="surrogateescape")
         if (name[:1] in ("", ".") or "/" in name) and not component(name):
             raise Malformed(f"a tree has an entry named {name!r}")
@@ -125,7 +135,7 @@ def differing(repository: Any, old: str, new: str, path: str, limits: Limits) ->
 
 def _inside(repository: Any, entry: Entry | None, name: str) -> Entry | None:
     tree = _tree(repository, entry)
-    return entries(tree).get(name) if tree is not None else None
+    return _entry(tree, name) if tree is not None else None
 
 
 def _tree(repository: Any, entry: Entry | None) -> Any | None:
@@ -142,9 +152,9 @@ def _compare(
     if any(each is not None and each[0] != FOLDER for each in (left, right)):
         yield path
     one, other = _tree(repository, left), _tree(repository, right)
-    here = entries(one) if one is not None else {}
-    there = entries(other) if other is not None else {}
-    for name in sorted({name for name, _ in here.items() ^ there.items()}):
+    ours, theirs = ({*_ENTRY.findall(tree.read_raw())} if tree is not None else set() for tree in (one, other))
+    here, there = _read(ours - theirs), _read(theirs - ours)  # of a folder with thousands a few differ, mostly
+    for name in sorted(here.keys() | there.keys()):
         budget.spend()
         below = f"{path}/{name}" if path else name
         yield from _compare(repository, here.get(name), there.get(name), below, depth + 1, budget)

@@ -145,8 +145,8 @@ def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> dict[st
                     claimed = artifact_path(path, name)
                     if claimed != path:
                         claims.setdefault(claimed, set()).add(path)
-    decided: dict[str, bool] = {}
-    for path in sorted(claims):
+    decided = {path: True for path, by in claims.items() if claims.keys().isdisjoint(by)}  # named by documents alone: nearly all
+    for path in sorted(claims.keys() - decided.keys()):
         if path not in decided:
             _decide(path, claims, decided)
     return {path: min(by for by in claims[path] if not decided.get(by)) for path in claims if decided[path]}

@@ -30,10 +30,13 @@ def check(snapshot: Snapshot, sync: GitSync, tools: Tools, memory: Memory) -> No
         problems += unsound
     judged, known = set(), []
     for document in documents:
-        seen = document.digest in memory.judged
+        if document.digest in memory.judged:
+            known.append(document)
+            judged.add(document.digest)
+            continue
         names = (str(document.document["apiVersion"]), str(document.document["kind"]))
         hidden = partial(is_hidden, paths=tools.knowledge.secret(*names))
-        found = [] if seen else tools.served.problems(document.document, hidden)
+        found = tools.served.problems(document.document, hidden)
         problems += [Problem(document.path, document.line, message) for message in found]
         if found and tools.served.resource(*names) is None:
             continue  # nobody knows what it would be: that alone is told
