@@ -145,7 +145,8 @@ def _artifacts(files: Mapping[str, ParsedFile], artifacts: Artifacts) -> dict[st
                     claimed = artifact_path(path, name)
                     if claimed != path:
                         claims.setdefault(claimed, set()).add(path)
-    decided = {path: True for path, by in claims.items() if claims.keys().isdisjoint(by)}  # named by documents alone: nearly all
+    # named by documents alone, as nearly all are
+    decided = {path: True for path, by in claims.items() if claims.keys().isdisjoint(by)}
     for path in sorted(claims.keys() - decided.keys()):
         if path not in decided:
             _decide(path, claims, decided)
