@@ -14,7 +14,7 @@ from trimtab.storage.folder import FolderBlobs
 from trimtab.systems.gitops import keeping
 from trimtab.systems.gitops.inventory import SHARDS, Entry, Inventory, InventoryError, shard_of
 from trimtab.systems.gitops.keeping import Kept
-from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, GitSyncStatus
+from trimtab.systems.gitops.kinds import GitSync, GitSyncSpec, GitSyncStatus, InventorySummary
 from trimtab.systems.gitops.merging import Base
 from trimtab.systems.gitops.parsing import Identity
 
@@ -131,3 +131,30 @@ async def test_shards_that_are_too_much_for_one_blob_have_their_own(
     summary = await kept.save("commit")
     loaded = await Kept.load(blobs, sync.replace(status=GitSyncStatus(inventory=summary)))
     assert len(loaded.inventory) == 200
+
+
+async def test_what_was_pushed_or_meant_before_is_known_after_the_next_intent(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    await blobs.ready()
+    sync = GitSync(metadata=HubMeta(name="fleet", namespace="shop", uid="1"), spec=GitSyncSpec(repository="team"))
+
+    async def cut_off(summary: InventorySummary) -> Kept:
+        return await Kept.load(blobs, sync.replace(status=GitSyncStatus(inventory=summary)))
+
+    kept = await Kept.load(blobs, sync)
+    kept.inventory.put(entry(1))
+    kept = await cut_off(await kept.save("commit"))
+    after = kept.inventory.copy()
+    after.put(entry(1, replicas=2))
+    kept = await cut_off(await kept.expect("ours", after))
+    await kept.arrived()
+    kept = await cut_off(await kept.intend([entry(2)]))
+    kept = await cut_off(await kept.intend([entry(3)]))
+    assert kept.inventory.get(entry(1).identity) == entry(1, replicas=2)
+    assert sorted(found.identity.name for found in kept.inventory) == ["web-1", "web-2", "web-3"]
+    after = kept.inventory.copy()
+    after.put(entry(1, replicas=3))
+    await kept.expect("ours", after)
+    kept.pushed(after)
+    kept = await cut_off(await kept.intend([entry(4)]))
+    assert kept.inventory.get(entry(1).identity) == entry(1, replicas=3)

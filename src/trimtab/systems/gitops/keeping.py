@@ -1,9 +1,9 @@
 """Where an inventory is kept: its shards in blobs, and a blob that lists them, of which the GitSync's status has the digest.
 
 Flow: `intend` writes down what is going to be made, before it is, and `expect` what a push will make of the inventory, before
-it is pushed; `save` puts what changed. Each gives a summary; whoever called writes it to the status; then `settle` pins what
-the status names and lets go of what it named before. Blobs that were just put are safe for the time in between. `load` pins
-again, for a process that was ended between the two; `read` is for those who only look.
+it is pushed; `save` tells of what was done. Each puts what changed, and gives a summary; whoever called writes it to the
+status; then `settle` pins what the status names and lets go of what it named before. Blobs that were just put are safe for
+the time in between. `load` pins again, for a process that was ended between the two; `read` is for those who only look.
 
 Many shards that change at once are one blob, in which each has its place: a disk takes one blob sooner than sixty.
 """
@@ -159,6 +159,18 @@ class Kept:
 
     async def save(self, revision: str) -> InventorySummary:
         """Put what changed. Write the answer to the status, then `settle`."""
+        self._intents = ()
+        return await self._listed(revision)
+
+    async def settle(self) -> None:
+        """Pin what the status names, and let go of what it named before."""
+        named = {place.digest for place in self._shards.values()} | ({self.digest} if self.digest else set())
+        named |= {self.pushing.digest} if self.pushing is not None else set()
+        await asyncio.gather(*(self._blobs.pin(Digest(each), self._owner) for each in named - self._pinned))
+        await asyncio.gather(*(self._blobs.unpin(self._owner, Digest(each)) for each in self._pinned - named))
+        self._pinned = named
+
+    async def _put_changed(self) -> None:
         changed, exported = self.inventory.changed_shards, self.exports.changed_shards
         packed = await _packed(self.inventory, changed)
         packed |= {f"{EXPORTED}{name}": data for name, data in (await _packed(self.exports, exported)).items()}
@@ -177,22 +189,14 @@ class Kept:
                 self._shards.pop(name, None)
         self.inventory.saved(changed)
         self.exports.saved(exported)
-        self._intents = ()
-        return await self._listed(revision)
-
-    async def settle(self) -> None:
-        """Pin what the status names, and let go of what it named before."""
-        named = {place.digest for place in self._shards.values()} | ({self.digest} if self.digest else set())
-        named |= {self.pushing.digest} if self.pushing is not None else set()
-        await asyncio.gather(*(self._blobs.pin(Digest(each), self._owner) for each in named - self._pinned))
-        await asyncio.gather(*(self._blobs.unpin(self._owner, Digest(each)) for each in self._pinned - named))
-        self._pinned = named
 
     async def forget(self) -> None:
         """Let go of everything: the GitSync is going."""
         await self._blobs.unpin(self._owner)
 
     async def _listed(self, revision: str) -> InventorySummary:
+        """With all that is known by now: what was meant before, or came with a push, is told by nobody else."""
+        await self._put_changed()
         listed = Listed(
             shards=dict(sorted(self._shards.items())),
             revision=revision,
