@@ -239,6 +239,7 @@ async def test_a_cache_is_stale_while_its_watch_keeps_failing(client: ApiClient,
     informers = Informers(client, clock=clock, chance=random.Random(1))
     informer = informers.subscribe(ConfigMap, Query(namespace=namespace), lambda change: None)
     await informer.synced.wait()
+    await informers.close()  # the real watch would say at any time that all is well
     informer._failed(Unreachable("the server does not answer"), 0.1)
     assert informer.stale == "", "what passes at once is no news"
     await clock.advance(31)
@@ -246,4 +247,3 @@ async def test_a_cache_is_stale_while_its_watch_keeps_failing(client: ApiClient,
     assert informer.stale == "ConfigMap: the server does not answer"
     await clock.advance(76)
     assert informer.stale == "", "it has not failed again"
-    await informers.close()
