@@ -46,13 +46,7 @@ def agenda(
         identity = document.identity
         named.add(identity)
         entry = inventory.get(identity)
-        settled = (
-            entry is not None
-            and entry.uid
-            and entry.digest == document.digest
-            and _same_place(entry, document)
-            and not entry.unowned
-        )
+        settled = entry is not None and entry.uid and entry.digest == document.digest and _same_place(entry, document)
         if settled and not everything and identity not in told:
             continue
         documents.append(document)
