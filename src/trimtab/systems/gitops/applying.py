@@ -155,7 +155,9 @@ class Applier:
                 new = (step.identity.group, step.identity.kind) in defined
                 answer = await self._sender.apply(document, until_served=new)
             before = self._inventory.get(step.identity)
-            left = leftovers(before.base.git, document, answer) if before is not None and before.base.git else {}
+            left: Document = {}
+            if step.action is not Action.OWN and before is not None and before.base.git:
+                left = leftovers(before.base.git, document, answer)
             if left:
                 answer = await self._take_away(answer, left)
         except StatusError as error:

@@ -46,7 +46,13 @@ def agenda(
         identity = document.identity
         named.add(identity)
         entry = inventory.get(identity)
-        settled = entry is not None and entry.uid and entry.digest == document.digest and _same_place(entry, document)
+        settled = (
+            entry is not None
+            and entry.uid
+            and entry.digest == document.digest
+            and _same_place(entry, document)
+            and not entry.unowned
+        )
         if settled and not everything and identity not in told:
             continue
         documents.append(document)

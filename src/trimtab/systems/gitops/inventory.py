@@ -34,6 +34,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     base: Base = Base()
     artifacts: dict[str, str] = {}  # name in the document → digest of its bytes
     item: int = -1
+    unowned: bool = False  # we wrote it to Git, and have not given it our lineage yet
 
     def renewed(self, version: str) -> Entry:
         """The same in another version of its kind."""

@@ -136,7 +136,7 @@ class _Planner:
                 create=tuple(steps[Action.CREATE]),
                 update=tuple(steps[Action.UPDATE]),
                 unchanged=tuple(steps[Action.UNCHANGED]),
-                adopt=tuple(steps[Action.ADOPT]),
+                adopt=(*steps[Action.ADOPT], *steps[Action.OWN]),
                 prune=tuple(steps[Action.PRUNE]),
                 keep=tuple(steps[Action.KEEP]),
                 forget=tuple(steps[Action.FORGET]),
@@ -205,7 +205,7 @@ class _Planner:
             return
         if found.to_git:
             self._edit("update", source, found.git, live, "changed in the system", found.resolved)
-        if entry is None or found.to_system:
+        if entry is None or entry.unowned or found.to_system:
             self._to_system(source, live, entry, found, "changed in Git")
         elif not found.to_git:  # one that is written to Git is not the same on both sides before it is written
             self._step(Action.UNCHANGED, source, live, "")
@@ -232,8 +232,11 @@ class _Planner:
         if entry is None:
             action = Action.ADOPT
             reason = "exists, and differs from Git" if found.to_system else "exists, and says the same"
+        elif found.to_system:
+            action = Action.UPDATE
         else:
-            action = Action.UPDATE if found.to_system else Action.UNCHANGED
+            action = Action.OWN if entry.unowned else Action.UNCHANGED
+            reason = "came from the system, and is not marked as ours yet"
         self._step(action, source, live, reason if action is not Action.UNCHANGED else "", found.resolved, found.git)
 
     def _gone_from_git(self, identity: Identity) -> None:

@@ -23,6 +23,8 @@ class Known(Protocol):
     def digest(self) -> str: ...
     @property
     def base(self) -> Base: ...
+    @property
+    def unowned(self) -> bool: ...
 
 
 def written(live: Mapping[str, Any], said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def is_settled(
 ) -> bool:
     """Nothing changed on either side since the last sync: by far the most documents of most syncs. `known`: not in the
     system."""
-    if entry is None or live is None or entry.digest != source.digest:
+    if entry is None or entry.unowned or live is None or entry.digest != source.digest:
         return False
     return known or same(entry.base.live, normal(live))
 

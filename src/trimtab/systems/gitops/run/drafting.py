@@ -147,7 +147,7 @@ class Drafter:
         known, generation = self._memory.settled, int(self._sync.metadata.generation or 0)
         for step in plan.unchanged:
             entry, revision = todo.entries.get(step.identity), _revision(step.live or {})
-            if entry is not None and revision and step.identity not in with_files:
+            if entry is not None and not entry.unowned and revision and step.identity not in with_files:
                 known[step.identity] = revision, entry, generation
 
     def _known(self, todo: Agenda) -> Agenda:

@@ -61,7 +61,9 @@ async def write_back(
         if after is not snapshot:
             _record(inventory, made.written, draft.plan, after)
             artifacts.remember(inventory, made.written, made.files, after, tools.knowledge)
-            await journal.pushing(made.commit, kept, _without_new(inventory, made.written, tools.knowledge))
+            if sync.spec.git_to_system:
+                _mark_new(inventory, made.written, tools.knowledge)
+            await journal.pushing(made.commit, kept, inventory)
         if made.commit:
             await _push(target, made, "spec.destination.revision" if kept.destination else "spec.revision")
     if after is not snapshot:
@@ -151,15 +153,12 @@ async def _push(target: exporting.Target, made: exporting.Committed, field: str)
         raise
 
 
-def _without_new(inventory: Inventory, edits: Iterable[FileEdit], knowledge: Knowledge) -> Inventory:
-    """What is new in Git and keeps a lineage has that only later: whoever goes on after a cut takes it as found in Git, and
-    gives it one."""
-    found = inventory.copy()
+def _mark_new(inventory: Inventory, edits: Iterable[FileEdit], knowledge: Knowledge) -> None:
+    """What is new in Git and keeps a lineage has that only later: by this run, or whichever comes that far."""
     for edit in edits:
-        document = edit.document if edit.action == "create" else None
-        if document is not None and knowledge.lineage_key(str(document["apiVersion"]), str(document["kind"])):
-            found.remove(edit.identity)
-    return found
+        entry = inventory.get(edit.identity) if edit.action == "create" else None
+        if entry is not None and knowledge.lineage_key(entry.version, edit.identity.kind):
+            inventory.put(msgspec.structs.replace(entry, unowned=True))
 
 
 def _record(inventory: Inventory, edits: Iterable[FileEdit], plan: Plan, snapshot: Snapshot) -> None:
