@@ -116,6 +116,27 @@ async def test_it_gets_its_lineage_and_keeps_what_it_says(hub: Desk) -> None:
         assert len(hub.git.history()) == 2
 
 
+async def test_what_git_lost_and_the_system_keeps_says_what_it_said(hub: Desk) -> None:
+    """It was applied from Git before: what an apply does not name would go."""
+    document = f"apiVersion: {API}\nkind: Blueprint\nmetadata:\n  name: base\nspec:\n  addons:\n  - name: web\n"
+    hub.git.create("team", {"base.yaml": document, "README": "ours"})
+    await hub.repository()
+    await hub.sync(systemToGit=True, include=["Blueprint"])
+    async with hub.working("first"):
+        await hub.ready()
+    hub.git.commit("team", {"base.yaml": None})
+    live = await hub.client.get(BLUEPRINT, "base", hub.namespace)
+    labelled = {**live.raw["metadata"], "labels": {"tier": "one"}}
+    await hub.client.patch(live, Untyped({**live.raw, "metadata": labelled}))
+    async with hub.working("next"):
+        await hub.reason("Conflicts")
+        (conflict,) = await hub.conflicts()
+        await hub.client.patch(conflict, conflict.replace(spec=conflict.spec.replace(resolution="system")))
+        await hub.reason("Synced")
+        assert await addons(hub) == ["web"]
+        assert any(b"tier: one" in data and b"name: web" in data for data in hub.git.read().values())
+
+
 @pytest.mark.row(40)
 async def test_it_has_its_lineage_when_another_goes_on(hub: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await cut_after_push(hub, monkeypatch)

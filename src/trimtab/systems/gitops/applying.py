@@ -135,39 +135,43 @@ class Applier:
     async def _apply_all(self, portion: Portion, defined: frozenset[tuple[str, str]]) -> None:
         """In one request where that works, and else each by itself: there it is found out why."""
         answers: dict[Identity, Document] = {}
-        if len(portion) > 1:
-            answers = await self._sender.apply_all({step.identity: self.applied_form(step) for step in portion})
+        applied = [step for step in portion if step.action is not Action.OWN]
+        if len(applied) > 1:
+            answers = await self._sender.apply_all({step.identity: self.applied_form(step) for step in applied})
         for step in portion:
             if step.identity in answers:
                 await self._apply(step, defined, answers[step.identity])
         left = [step for step in portion if step.identity not in answers]
         for some in _some(left, max(1, self._at_once // BATCHES_AT_ONCE)):
-            applied = await asyncio.gather(*(self._apply(step, defined) for step in some), return_exceptions=True)
-            for error in applied:
+            tried = await asyncio.gather(*(self._apply(step, defined) for step in some), return_exceptions=True)
+            for error in tried:
                 if error is not None:
                     raise error
 
     async def _apply(self, step: Step, defined: frozenset[tuple[str, str]], answer: Document | None = None) -> None:
         """`answer` is what the server said, where it was sent already."""
-        document = self.applied_form(step)
+        document, owns = self.applied_form(step), step.action is Action.OWN
         try:
-            if answer is None:
+            if owns:  # an apply would take away what we applied before
+                answer = await self._sender.merge(document)
+            elif answer is None:
                 new = (step.identity.group, step.identity.kind) in defined
                 answer = await self._sender.apply(document, until_served=new)
             before = self._inventory.get(step.identity)
             left: Document = {}
-            if step.action is not Action.OWN and before is not None and before.base.git:
+            if not owns and before is not None and before.base.git:
                 left = leftovers(before.base.git, document, answer)
             if left:
                 answer = await self._take_away(answer, left)
         except StatusError as error:
-            self.failures.append(_failure(step, error))
+            if error.code != 404 or not owns:  # it was deleted meanwhile, of which the next run tells Git
+                self.failures.append(_failure(step, error))
             return
         except (Unreachable, Silent) as error:
             self._unanswered(step, error)
             return
         metadata = answer.get("metadata") or {}
-        seen = step.live if step.action is Action.OWN and step.live else answer
+        seen = step.live if owns and step.live else answer
         self._inventory.put(
             Entry(
                 step.identity,
